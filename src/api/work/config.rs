@@ -82,9 +82,9 @@ pub struct JsonPath {
 #[serde(rename_all = "camelCase")]
 pub struct UpdateStrategy {
     /// The way of writing.
-    #[serde(rename = "type")]
-    #[schemars(extend("default" = "Update"))]
-    pub type_: UpdateStrategyType,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schemars(required, extend("default" = "Update"))]
+    pub type_: Option<UpdateStrategyType>,
     /// Settings for `ServerSideApply`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_side_apply: Option<ServerSideApplyConfig>,
@@ -126,8 +126,9 @@ pub struct ServerSideApplyConfig {
 #[serde(rename_all = "camelCase")]
 pub struct IgnoreField {
     /// When the fields are left alone.
-    #[schemars(extend("default" = "OnSpokePresent"))]
-    pub condition: IgnoreFieldsCondition,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(required, extend("default" = "OnSpokePresent"))]
+    pub condition: Option<IgnoreFieldsCondition>,
     /// Fields as Kubernetes JSONPaths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_paths: Option<Vec<String>>,

@@ -7,3 +7,6 @@ pub mod applied;
 pub mod config;
 pub mod spec;
 pub mod status;
+
+#[cfg(test)]
+mod tests;
