@@ -1,7 +1,8 @@
-//! The only reader of YAML: manifests mean here what they mean to kubectl.
+//! The only reader and writer of YAML: manifests mean here what they mean to kubectl.
 //!
 //! [`read`] turns the bytes of one file into positioned [`Node`]s, one per document that holds anything; every refusal
-//! is an [`Error`] that knows its place, shows the line and says what to do next.
+//! is an [`Error`] that knows its place, shows the line and says what to do next. [`write()`] and [`write_all`] turn
+//! values into YAML that kubectl reads back unchanged.
 //!
 //! The parser is `granit-parser`, the one inside serde-saphyr; what a scalar *means* is decided in `resolve`, after the
 //! YAML 1.1 rules of the Go library in kubectl. Why not a serde deserializer: `docs/adr/0001-yaml-parser.md`. Where we
@@ -24,6 +25,7 @@ mod problem;
 mod read;
 mod resolve;
 mod tree;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -31,3 +33,4 @@ mod tests;
 pub use error::Error;
 pub use node::{Entry, Node, Position, Value};
 pub use read::{Limits, read, read_within};
+pub use write::{WriteError, write, write_all};
