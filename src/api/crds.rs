@@ -11,6 +11,9 @@ use super::{
     work::{applied::AppliedManifestWork, spec::ManifestWork},
 };
 
+/// The plural names of [`all`], for whoever must know them before it generates anything.
+pub const PLURALS: [&str; 3] = ["manifestworks", "appliedmanifestworks", "gitsources"];
+
 /// Every CRD gitspoke knows, in the order they are printed.
 pub fn all() -> Vec<CustomResourceDefinition> {
     vec![
@@ -53,5 +56,16 @@ fn forbid_null(schema: &mut JSONSchemaProps) {
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
         forbid_null(items);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_of_the_definitions() {
+        let names: Vec<String> = all().into_iter().map(|crd| crd.spec.names.plural).collect();
+        assert_eq!(names, PLURALS);
     }
 }

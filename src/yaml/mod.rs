@@ -13,7 +13,6 @@
 //! Start reading in `read`, then `tree` and `mapping`; `node` holds the result, `budget` bounds it. `json` is the side door for files that begin with a
 //! brace. `problem` and `hint` say what was wrong, `error` and `excerpt` show it.
 
-mod base64;
 mod budget;
 mod error;
 mod excerpt;

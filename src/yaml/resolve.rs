@@ -4,9 +4,19 @@
 //! float too large for 64 bits is a string (so the short commit `12e4567` survives), and `08` is eight, because it
 //! fails as an octal number and then succeeds as a float.
 
-use super::base64;
 use super::node::Value;
+use base64::{
+    Engine,
+    alphabet::STANDARD,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
+};
 use serde_saphyr::granit_parser::Tag;
+
+/// Go does not mind bits of the last symbol that are in no byte.
+const AS_GO: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 const CORE: &str = "tag:yaml.org,2002:";
 
@@ -162,7 +172,9 @@ fn is_float(text: &str) -> bool {
 }
 
 fn binary(text: &str) -> Result<Value, Unresolvable> {
-    let bytes = base64::decode(text).ok_or(Unresolvable::NotBase64)?;
+    let mut text = text.to_owned();
+    text.retain(|character| !matches!(character, '\r' | '\n'));
+    let bytes = AS_GO.decode(text).map_err(|_| Unresolvable::NotBase64)?;
     String::from_utf8(bytes)
         .map(Value::String)
         .map_err(|_| Unresolvable::BinaryNotText)

@@ -7,15 +7,20 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a test fails by panicking, tells its progress on stderr and reads its environment"
+    clippy::needless_raw_string_hashes,
+    reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
 mod api_crds;
 mod api_objects;
+mod cli_help;
+mod cli_install;
 mod harness;
 mod servers;
 mod servers_lifecycle;
+mod yaml_kubectl;
 
 use std::process::ExitCode;
 
@@ -29,6 +34,12 @@ fn main() -> ExitCode {
             other => panic!("no role {other}"),
         };
     }
-    let cases = [api_crds::cases(), servers_lifecycle::cases()];
+    let cases = [
+        api_crds::cases(),
+        cli_help::cases(),
+        cli_install::cases(),
+        servers_lifecycle::cases(),
+        yaml_kubectl::cases(),
+    ];
     harness::run(cases.into_iter().flatten().collect())
 }

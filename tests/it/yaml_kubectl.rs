@@ -1,10 +1,25 @@
 //! The YAML fixtures through the real kubectl: where the two of us differ, it is written down why.
 
-use crate::Kubectl;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
 use gitspoke::yaml;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+
+use crate::{
+    harness::cases,
+    servers::{Lab, control_plane::ControlPlane},
+};
+
+cases!(
+    plain: ;
+    kubernetes:
+        every_fixture_reads_as_kubectl_reads_it,
+        kubectl_reads_back_what_we_write,
+);
 
 /// What somebody makes of a file. Two refusals are equal, whatever they say.
 #[derive(Debug, PartialEq)]
@@ -13,7 +28,8 @@ enum Answer {
     Refused,
 }
 
-pub(crate) async fn every_fixture_reads_as_kubectl_reads_it(kubectl: &Kubectl) {
+async fn every_fixture_reads_as_kubectl_reads_it(lab: Arc<Lab>) {
+    let hub = lab.hub().await;
     let mut differences = listed_differences();
     let mut complaints = Vec::new();
     for path in fixtures() {
@@ -23,10 +39,7 @@ pub(crate) async fn every_fixture_reads_as_kubectl_reads_it(kubectl: &Kubectl) {
             .to_str()
             .expect("its name is ASCII");
         let bytes = std::fs::read(&path).expect("the fixture can be read");
-        let (ours, theirs) = (
-            our_answer(name, &bytes),
-            kubectl_answer(kubectl, &bytes).await,
-        );
+        let (ours, theirs) = (our_answer(name, &bytes), kubectl_answer(hub, &bytes).await);
         match (ours == theirs, differences.remove(name)) {
             (true, None) | (false, Some(_)) => {}
             (true, Some(reason)) => {
@@ -47,7 +60,8 @@ pub(crate) async fn every_fixture_reads_as_kubectl_reads_it(kubectl: &Kubectl) {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-pub(crate) async fn kubectl_reads_back_what_we_write(kubectl: &Kubectl) {
+async fn kubectl_reads_back_what_we_write(lab: Arc<Lab>) {
+    let hub = lab.hub().await;
     let hostile = std::fs::read(folder().join("write/hostile.json")).expect("the list can be read");
     let hostile: Vec<String> = serde_json::from_slice(&hostile).expect("the list is JSON");
     let object = |name: &str| {
@@ -64,7 +78,7 @@ pub(crate) async fn kubectl_reads_back_what_we_write(kubectl: &Kubectl) {
     let objects = vec![object("first"), object("second")];
     let stream = yaml::write_all(&objects).expect("JSON can be written as YAML");
     assert_eq!(
-        kubectl_answer(kubectl, stream.as_bytes()).await,
+        kubectl_answer(hub, stream.as_bytes()).await,
         Answer::Documents(objects)
     );
 }
@@ -115,7 +129,7 @@ fn our_answer(name: &str, bytes: &[u8]) -> Answer {
     }
 }
 
-async fn kubectl_answer(kubectl: &Kubectl, bytes: &[u8]) -> Answer {
+async fn kubectl_answer(hub: &ControlPlane, bytes: &[u8]) -> Answer {
     let args = [
         "create",
         "--dry-run=client",
@@ -125,7 +139,7 @@ async fn kubectl_answer(kubectl: &Kubectl, bytes: &[u8]) -> Answer {
         "-f",
         "-",
     ];
-    let output = kubectl.run(&args, Some(bytes)).await;
+    let output = hub.kubectl(&args, bytes).await;
     if output.status.success() {
         let documents = serde_json::Deserializer::from_slice(&output.stdout)
             .into_iter::<Value>()

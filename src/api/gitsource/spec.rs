@@ -25,24 +25,12 @@ use crate::api::open_enum::open_enum;
     status = "GitSourceStatus",
     derive = "PartialEq",
     doc = "A Git repository whose clusters/ directory the hub keeps applied to the fleet.",
-    printcolumn(name = "URL", type_ = "string", json_path = ".spec.url"),
-    printcolumn(name = "Revision", type_ = "string", json_path = ".status.revision"),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(name = "Works", type_ = "integer", json_path = ".status.works.total"),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name": "URL", "type": "string", "jsonPath": ".spec.url"}"#,
+    printcolumn = r#"{"name": "Revision", "type": "string", "jsonPath": ".status.revision"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name": "Works", "type": "integer", "jsonPath": ".status.works.total"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [

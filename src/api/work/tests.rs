@@ -1,9 +1,12 @@
 //! A work survives a trip through our types, and stays small on the way.
 
+use std::fmt::Write as _;
+
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 
 use super::spec::ManifestWork;
+use crate::api::manifest::Manifest;
 
 proptest! {
     /// The hub's answer, decoded and encoded again, is the same value, and each manifest the same bytes.
@@ -12,7 +15,7 @@ proptest! {
         let received = head + &manifests.join(" ,\n") + &tail;
         let decoded: ManifestWork = serde_json::from_str(&received).unwrap();
 
-        let kept: Vec<&str> = decoded.spec.manifests().iter().map(|m| m.as_json()).collect();
+        let kept: Vec<&str> = decoded.spec.manifests().iter().map(Manifest::as_json).collect();
         prop_assert_eq!(&kept, &manifests.iter().map(String::as_str).collect::<Vec<_>>());
 
         let sent = serde_json::to_string(&decoded).unwrap();
@@ -155,11 +158,11 @@ fn work() -> impl Strategy<Value = (String, Vec<String>, String)> {
             );
             let mut tail = " ]}".to_owned();
             for (key, value) in spec.as_object().expect("made as an object") {
-                tail += &format!(",\"{key}\":{value}");
+                write!(tail, ",\"{key}\":{value}").expect("writing to memory cannot fail");
             }
             tail += "}";
             if let Some(status) = status {
-                tail += &format!(",\"status\":{status}");
+                write!(tail, ",\"status\":{status}").expect("writing to memory cannot fail");
             }
             (head, manifests, tail + "}")
         },

@@ -19,7 +19,7 @@ pub(crate) async fn crds(client: &Client) {
             .await
             .unwrap_or_else(|error| panic!("could not apply CRD {name}: {error}"));
         let established = await_condition(api.clone(), &name, conditions::is_crd_established());
-        tokio::time::timeout(Duration::from_secs(60), established)
+        tokio::time::timeout(Duration::from_mins(1), established)
             .await
             .unwrap_or_else(|_| panic!("CRD {name} is not established after a minute"))
             .unwrap_or_else(|error| panic!("could not watch CRD {name}: {error}"));

@@ -1,0 +1,58 @@
+//! How a command ends when it does not succeed.
+
+use std::{error::Error, fmt::Write as _, process::ExitCode};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::telemetry::AlreadyStarted;
+
+/// A command that could not be carried out: what failed, and what to do next.
+///
+/// Exit codes: 0 done, 1 differs or not healthy, 2 wrong usage (clap's own answer), 3 failed (this).
+#[derive(Debug)]
+pub struct Failure {
+    error: Box<dyn Error + Send + Sync>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(super) fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            error: error.into(),
+            hint: None,
+        }
+    }
+
+    /// Says what to do next.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The process' exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(3)
+    }
+
+    /// Prints the failure with its causes and its hint to stderr.
+    pub fn report(&self) {
+        let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+        let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
+        let mut text = format!("{red}error:{red:#} {}\n", self.error);
+        let mut cause = self.error.source();
+        while let Some(error) = cause {
+            writeln!(text, "  because {error}").expect("writing to memory cannot fail");
+            cause = error.source();
+        }
+        if let Some(hint) = &self.hint {
+            writeln!(text, "{cyan}hint:{cyan:#} {hint}").expect("writing to memory cannot fail");
+        }
+        anstream::eprint!("{text}");
+    }
+}
+
+impl From<AlreadyStarted> for Failure {
+    fn from(error: AlreadyStarted) -> Self {
+        Self::new(error)
+    }
+}
