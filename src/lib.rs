@@ -14,5 +14,7 @@
 pub mod api;
 pub mod yaml;
 
+pub mod runtime;
+
 pub mod cli;
 pub mod telemetry;
