@@ -1,5 +1,10 @@
 //! What keeps the rooms running: whose turn it is, when to try again, and how to end.
 //!
-//! This room knows nothing of any other room: not Git, not Kubernetes, not clusters.
+//! This room knows nothing of any other room: not Git, not Kubernetes, not clusters. A caller chooses what a group and a
+//! key are; here they are only compared and hashed.
+//!
+//! Start reading at [`queue::Queue`], the way every reconcile gets its turn. Its decisions are made in
+//! `queue/schedule.rs`, which is plain and synchronous; `queue/shared.rs` adds the waiting.
 
 pub mod backoff;
+pub mod queue;
