@@ -1,10 +1,13 @@
 //! What keeps the rooms running: whose turn it is, when to try again, and how to end.
 //!
-//! This room knows nothing of any other room: not Git, not Kubernetes, not clusters. A caller chooses what a group and a
-//! key are; here they are only compared and hashed.
+//! This room knows nothing of any other room: not Git, not Kubernetes, not clusters. A caller chooses what a group and
+//! a key are; here they are only compared and hashed.
 //!
 //! Start reading at [`queue::Queue`], the way every reconcile gets its turn. Its decisions are made in
-//! `queue/schedule.rs`, which is plain and synchronous; `queue/shared.rs` adds the waiting.
+//! `queue/schedule.rs`, which is plain and synchronous; `queue/shared.rs` adds the waiting. [`tasks::Tasks`] starts and
+//! ends everything that runs in the background, and [`signal`] says when.
 
 pub mod backoff;
 pub mod queue;
+pub mod signal;
+pub mod tasks;
