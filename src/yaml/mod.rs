@@ -1,6 +1,6 @@
 //! The only reader and writer of YAML: manifests mean here what they mean to kubectl.
 //!
-//! [`read`] turns the bytes of one file into positioned [`Node`]s, one per document that holds anything; every refusal
+//! [`read()`] turns the bytes of one file into positioned [`Node`]s, one per document that holds anything; every refusal
 //! is an [`Error`] that knows its place, shows the line and says what to do next. [`write()`] and [`write_all`] turn
 //! values into YAML that kubectl reads back unchanged.
 //!

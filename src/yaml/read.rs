@@ -29,6 +29,14 @@ impl Default for Limits {
 /// Reads a file as kubectl would: one node per document, in order; documents that hold nothing are left out.
 ///
 /// `path` is only printed.
+///
+/// ```
+/// let documents = gitspoke::yaml::read("a.yaml", b"mode: 0644 # as kubectl reads it").expect("this is YAML");
+/// assert_eq!(documents[0].to_json(), serde_json::json!({"mode": 420}));
+///
+/// let error = gitspoke::yaml::read("a.yaml", b"a: 1\na: 2").expect_err("the key is set twice");
+/// assert_eq!((error.line, error.column), (2, 1));
+/// ```
 pub fn read(path: &str, bytes: &[u8]) -> Result<Vec<Node>, Error> {
     read_within(&Limits::default(), path, bytes)
 }

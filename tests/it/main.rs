@@ -18,6 +18,7 @@ mod api_objects;
 mod cli_help;
 mod cli_install;
 mod harness;
+mod runtime_process;
 mod servers;
 mod servers_lifecycle;
 mod yaml_kubectl;
@@ -31,13 +32,14 @@ fn main() -> ExitCode {
     if let Ok(role) = std::env::var(ROLE) {
         return match role.as_str() {
             "serve" => servers_lifecycle::serve(),
-            other => panic!("no role {other}"),
+            role => runtime_process::play(role),
         };
     }
     let cases = [
         api_crds::cases(),
         cli_help::cases(),
         cli_install::cases(),
+        runtime_process::cases(),
         servers_lifecycle::cases(),
         yaml_kubectl::cases(),
     ];

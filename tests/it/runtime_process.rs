@@ -15,6 +15,20 @@ use gitspoke::runtime::tasks::{Tasks, block_on};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_util::sync::CancellationToken;
 
+use crate::{ROLE, harness::cases};
+
+cases!(
+    plain:
+        sigterm_stops_tasks_in_order,
+        ctrl_c_stops_tasks_in_order,
+        a_panicking_task_ends_the_program_with_its_name,
+        a_failing_task_ends_the_program_with_its_name,
+        a_task_that_ignores_sigterm_is_aborted_and_named,
+        a_task_that_keeps_its_thread_does_not_keep_the_program,
+        a_second_signal_cuts_the_grace_short;
+    kubernetes:
+);
+
 /// How long a test waits for a line or for the end: far more than any of them takes, so that a busy machine passes.
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -84,11 +98,11 @@ fn say(line: &str) {
     writeln!(std::io::stdout(), "{line}").expect("the test reads stdout");
 }
 
-pub(crate) fn sigterm_stops_tasks_in_order() {
+fn sigterm_stops_tasks_in_order() {
     stops_in_order(Signal::TERM);
 }
 
-pub(crate) fn ctrl_c_stops_tasks_in_order() {
+fn ctrl_c_stops_tasks_in_order() {
     stops_in_order(Signal::INT);
 }
 
@@ -102,7 +116,7 @@ fn stops_in_order(signal: Signal) {
     assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
 }
 
-pub(crate) fn a_panicking_task_ends_the_program_with_its_name() {
+fn a_panicking_task_ends_the_program_with_its_name() {
     let (status, stderr) = ends_by_itself("tasks-panic");
     assert_eq!(status.code(), Some(3), "{stderr}");
     assert!(
@@ -111,7 +125,7 @@ pub(crate) fn a_panicking_task_ends_the_program_with_its_name() {
     );
 }
 
-pub(crate) fn a_failing_task_ends_the_program_with_its_name() {
+fn a_failing_task_ends_the_program_with_its_name() {
     let (status, stderr) = ends_by_itself("tasks-fail");
     assert_eq!(status.code(), Some(3), "{stderr}");
     assert_eq!(stderr, "error: task shaky failed: the port is taken\n");
@@ -125,11 +139,11 @@ fn ends_by_itself(role: &str) -> (ExitStatus, String) {
     program.end()
 }
 
-pub(crate) fn a_task_that_ignores_sigterm_is_aborted_and_named() {
+fn a_task_that_ignores_sigterm_is_aborted_and_named() {
     is_aborted_and_named("tasks-stubborn", "stubborn");
 }
 
-pub(crate) fn a_task_that_keeps_its_thread_does_not_keep_the_program() {
+fn a_task_that_keeps_its_thread_does_not_keep_the_program() {
     is_aborted_and_named("tasks-blocked", "blocked");
 }
 
@@ -147,7 +161,7 @@ fn is_aborted_and_named(role: &str, task: &str) {
     );
 }
 
-pub(crate) fn a_second_signal_cuts_the_grace_short() {
+fn a_second_signal_cuts_the_grace_short() {
     let mut program = Program::start("tasks-patient");
     program.expect_line("ready");
     program.send(Signal::TERM);
@@ -169,7 +183,7 @@ struct Program {
 impl Program {
     fn start(role: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("has a path"))
-            .env("GITSPOKE_IT_ROLE", role)
+            .env(ROLE, role)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

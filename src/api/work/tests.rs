@@ -9,6 +9,9 @@ use super::spec::ManifestWork;
 use crate::api::manifest::Manifest;
 
 proptest! {
+    // A failure prints its seed; files of them in the repository would only be read by nobody.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// The hub's answer, decoded and encoded again, is the same value, and each manifest the same bytes.
     #[test]
     fn a_work_survives_decode_and_encode((head, manifests, tail) in work()) {
