@@ -14,6 +14,8 @@
 pub mod api;
 pub mod yaml;
 
+pub mod status;
+
 pub mod runtime;
 
 pub mod cli;
