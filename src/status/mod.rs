@@ -7,12 +7,13 @@
 //!
 //! Start reading at [`work_status`]: it finds what was [`Stored`] about each manifest, lets `manifest` say what is new
 //! (`feedback` the values), and rolls that up; `aggregate` does so for the conditions that rules made. `condition`
-//! knows when a condition's time moves, `limits` what the hub takes.
+//! knows when a condition's time moves, `limits` what the hub takes. [`differs`] says whether the hub must be told.
 //!
 //! [`matching`], [`owned`] and [`order`] read a work's settings for one manifest.
 
 mod aggregate;
 mod condition;
+mod difference;
 mod feedback;
 mod finding;
 mod limits;
@@ -26,6 +27,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
+pub use difference::differs;
 pub use finding::{Applied, Availability, Feedback, Finding, RuleOutcome, Rules, Truth};
 pub use stored::Stored;
 pub use work::{deleting, is_complete, work_status};

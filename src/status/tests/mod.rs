@@ -1,6 +1,7 @@
 //! Whole statuses, written as lines: `Type=Status Reason g<generation> t<second> <message>`.
 
 mod carrying;
+mod difference;
 mod manifests;
 mod properties;
 mod works;
@@ -11,7 +12,8 @@ use k8s_openapi::jiff::Timestamp;
 use super::stored::manifests;
 use super::{Applied, Availability, Feedback, Finding, RuleOutcome, Rules, Truth, work_status};
 use crate::api::work::status::{
-    FeedbackValue, FieldValue, ManifestCondition, ManifestWorkStatus, ResourceMeta, ValueType,
+    FeedbackValue, FieldValue, ManifestCondition, ManifestWorkStatus, ResourceMeta, StatusFeedback,
+    ValueType,
 };
 
 fn at(second: i64) -> Time {

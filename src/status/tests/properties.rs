@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::*;
+use crate::status::differs;
 
 /// One pass: the generation it served and what it found.
 type Pass = (i64, Vec<Finding>);
@@ -136,6 +137,7 @@ proptest! {
         let status = run(&history).unwrap();
         let (generation, findings) = history.last().unwrap();
         let again = work_status(Some(&status), *generation, findings, &at(99));
+        prop_assert!(!differs(Some(&status), &again));
         prop_assert_eq!(again, status);
     }
 
