@@ -14,6 +14,8 @@
 pub mod api;
 pub mod yaml;
 
+pub mod agent;
+pub mod spoke;
 pub mod status;
 
 pub mod runtime;

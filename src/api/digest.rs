@@ -26,6 +26,13 @@ impl Digest {
     }
 }
 
+impl Digest {
+    /// The first twelve hex digits: enough to tell versions of one thing apart, short enough for an annotation.
+    pub fn short(&self) -> String {
+        base16ct::lower::encode_string(&self.0[..6])
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&base16ct::lower::encode_string(&self.0))

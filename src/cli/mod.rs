@@ -8,7 +8,9 @@
 
 pub mod failure;
 
+mod agent;
 mod completions;
+mod connect;
 mod install;
 mod man;
 mod output;
@@ -76,6 +78,8 @@ pub struct Cli {
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Apply the works of one cluster, keep them applied and report back.
+    Agent(agent::Agent),
     /// Print what `kubectl apply -f -` needs.
     Install(install::Install),
     /// Print a completion script for a shell.
@@ -87,6 +91,7 @@ pub enum Command {
 /// Runs a command.
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Agent(agent) => agent::run(agent),
         Command::Install(install) => install::run(install),
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),

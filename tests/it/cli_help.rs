@@ -45,6 +45,7 @@ OCM's agents.
 Usage: gitspoke [OPTIONS] <COMMAND>
 
 Commands:
+  agent        Apply the works of one cluster, keep them applied and report back
   install      Print what `kubectl apply -f -` needs
   completions  Print a completion script for a shell
   man          Write man pages to a directory
@@ -101,6 +102,7 @@ Runs fleets of Kubernetes clusters from a Git repository
 Usage: gitspoke [OPTIONS] <COMMAND>
 
 Commands:
+  agent        Apply the works of one cluster, keep them applied and report back
   install      Print what `kubectl apply -f -` needs
   completions  Print a completion script for a shell
   man          Write man pages to a directory

@@ -13,6 +13,7 @@
     reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
+mod agent_skeleton;
 mod api_crds;
 mod api_objects;
 mod cli_help;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         };
     }
     let cases = [
+        agent_skeleton::cases(),
         api_crds::cases(),
         cli_help::cases(),
         cli_install::cases(),

@@ -21,6 +21,7 @@ pub(crate) struct Lab {
     directory: PathBuf,
     keeper: Keeper,
     hub: OnceCell<ControlPlane>,
+    spoke: OnceCell<ControlPlane>,
     names: AtomicUsize,
 }
 
@@ -33,6 +34,7 @@ impl Lab {
             directory: runs.join(format!("run-{}", std::process::id())),
             keeper: Keeper::start(),
             hub: OnceCell::new(),
+            spoke: OnceCell::new(),
             names: AtomicUsize::new(0),
         })
     }
@@ -40,6 +42,11 @@ impl Lab {
     /// The hub's control plane, shared by all cases.
     pub(crate) async fn hub(&self) -> &ControlPlane {
         self.hub.get_or_init(|| self.start("hub")).await
+    }
+
+    /// A spoke's control plane, shared by all cases.
+    pub(crate) async fn spoke(&self) -> &ControlPlane {
+        self.spoke.get_or_init(|| self.start("spoke")).await
     }
 
     /// A control plane of the case's own, to be stopped and broken at will.

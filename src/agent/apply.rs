@@ -1,0 +1,401 @@
+//! Brings the manifests of one work onto the spoke.
+
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
+
+use super::{
+    body::{Circumstances, body},
+    desired::{Desired, Strategy, resource_meta, wanted_kind},
+    index::Sight,
+    need::{Need, need},
+    records::{Mark, Record, Records},
+    removal::is_applied_work,
+    state::{Agent, reference},
+};
+use crate::{
+    api::{
+        manifest::ObjectId,
+        names::WorkName,
+        wellknown::AGENT_FIELD_MANAGER,
+        work::{applied::AppliedManifestWork, spec::ManifestWork, status::ResourceMeta},
+    },
+    runtime::queue::Wake,
+    spoke::{self, cluster::ObjectKey, kinds::Kind},
+    status::{self, Applied, Availability, Feedback, Finding, Rules, Stored, order::Rank},
+};
+
+/// Writes of one work that are under way together. With the workers' number it bounds what one agent asks of a spoke.
+const TOGETHER: usize = 8;
+
+/// How long a pass waits for a kind whose definition it has just applied.
+const DEFINITION: Duration = Duration::from_secs(5);
+
+/// What became of one manifest.
+pub(super) struct Outcome {
+    pub(super) finding: Finding,
+    /// Its object and what is to be recorded of it; absent when the manifest names none.
+    pub(super) record: Option<(ObjectKey, Record)>,
+    pub(super) is_failed: bool,
+}
+
+impl Agent {
+    /// Applies every manifest, rank by rank. `None` stands for one that has to wait for a watch.
+    pub(super) async fn apply_all(
+        &self,
+        work: &ManifestWork,
+        ids: &[Option<ObjectId>],
+        applied_work: &AppliedManifestWork,
+        planned: &Records,
+    ) -> Vec<Option<Outcome>> {
+        let order =
+            status::order::apply_order(ids.iter().map(|id| id.as_ref().map(|id| id.kind.as_str())));
+        let mut outcomes: Vec<Option<Outcome>> = ids.iter().map(|_| None).collect();
+        let rank = |ordinal: usize| Rank::of(ids[ordinal].as_ref().map(|id| id.kind.as_str()));
+        for together in order.chunk_by(|a, b| rank(*a) == rank(*b)) {
+            let defines = ids
+                .iter()
+                .flatten()
+                .any(|id| id.kind == "CustomResourceDefinition");
+            let mut running = stream::iter(together.iter().copied())
+                .map(|ordinal| async move {
+                    (
+                        ordinal,
+                        self.apply_one(
+                            work,
+                            ordinal,
+                            ids[ordinal].as_ref(),
+                            applied_work,
+                            planned,
+                            defines,
+                        )
+                        .await,
+                    )
+                })
+                .buffer_unordered(TOGETHER);
+            while let Some((ordinal, outcome)) = running.next().await {
+                outcomes[ordinal] = outcome;
+            }
+        }
+        outcomes
+    }
+
+    /// Brings one manifest as far as it can be brought now.
+    async fn apply_one(
+        &self,
+        work: &ManifestWork,
+        ordinal: usize,
+        id: Option<&ObjectId>,
+        applied_work: &AppliedManifestWork,
+        planned: &Records,
+        work_defines_kinds: bool,
+    ) -> Option<Outcome> {
+        let manifest = &work.spec.manifests()[ordinal];
+        let Some(id) = id else {
+            let error = manifest
+                .id()
+                .err()
+                .map_or_else(String::new, |error| error.to_string());
+            return Some(failed(
+                resource_meta(ordinal, None, None),
+                error,
+                Availability::IncompleteMeta,
+                None,
+            ));
+        };
+        let kind = match self.kind_of(id, work_defines_kinds).await {
+            Ok(kind) => kind,
+            Err(error) => {
+                let meta = resource_meta(ordinal, Some(id), None);
+                return Some(failed(
+                    meta,
+                    error.to_string(),
+                    Availability::IncompleteMeta,
+                    None,
+                ));
+            }
+        };
+        let desired = Desired::new(&work.spec, manifest, id, kind);
+        let meta = resource_meta(ordinal, Some(id), Some(&desired.key));
+        let name = work.name_any();
+        let Some(record) = planned.get(&desired.key).cloned() else {
+            // Its kind has appeared during this pass, so the intent does not name it yet; the next pass's will.
+            self.queue.add((), name, Wake::Now).await;
+            return None;
+        };
+        self.hold(&name, &desired, &record);
+
+        let asked = desired.asked();
+        if Stored::new(work.status.as_ref()).is_complete(&meta) {
+            // What has completed is frozen: not updated, not repaired.
+            return Some(self.outcome(&name, meta, desired.key, record, &asked));
+        }
+        let view = self.index().view(&name, &desired.key);
+        let written = match need(&desired.strategy, &view, &asked) {
+            Need::Wait => return None,
+            Need::Nothing => Ok(()),
+            Need::Look => match self.look(&desired.kind, &desired.key).await {
+                Ok(()) => {
+                    let view = self.index().view(&name, &desired.key);
+                    match need(&desired.strategy, &view, &asked) {
+                        Need::Write => {
+                            self.write(&name, &desired, &asked, &view.sight, applied_work)
+                                .await
+                        }
+                        _ => Ok(()),
+                    }
+                }
+                Err(error) => Err(error.to_string()),
+            },
+            Need::Write => {
+                self.write(&name, &desired, &asked, &view.sight, applied_work)
+                    .await
+            }
+        };
+        let record = Record {
+            version: id.version.clone(),
+            ..record
+        };
+        Some(match written {
+            Ok(()) => self.outcome(&name, meta, desired.key, record, &asked),
+            Err(error) => {
+                let available = self.availability(&desired.kind, &desired.key).await;
+                failed(meta, error, available, Some((desired.key, record)))
+            }
+        })
+    }
+
+    /// The kind of a manifest. One that this very work defines is waited for a little, so that a definition and its
+    /// objects can come together without a failure in between.
+    async fn kind_of(
+        &self,
+        id: &ObjectId,
+        work_defines_kinds: bool,
+    ) -> Result<Kind, spoke::error::Error> {
+        let end = tokio::time::Instant::now() + DEFINITION;
+        let mut tick = tokio::time::interval(Duration::from_millis(250));
+        loop {
+            tick.tick().await;
+            match self.spoke.kinds().find(&wanted_kind(id)).await {
+                Err(spoke::error::Error::UnknownKind { .. })
+                    if work_defines_kinds && tokio::time::Instant::now() < end => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    fn hold(&self, work: &str, desired: &Desired<'_>, record: &Record) {
+        let mut index = self.index();
+        let is_new = !index.kinds().contains(&desired.kind);
+        index.hold(
+            work,
+            &desired.key,
+            &desired.kind,
+            desired.field_manager(),
+            record.mark.as_ref(),
+        );
+        if is_new {
+            self.kinds_changed.notify_one();
+        }
+    }
+
+    async fn look(&self, kind: &Kind, key: &ObjectKey) -> Result<(), spoke::error::Error> {
+        let found = self.spoke.look(kind, key).await?;
+        self.index().looked(key, found.as_ref());
+        Ok(())
+    }
+
+    /// Sends one manifest.
+    async fn write(
+        &self,
+        work: &str,
+        desired: &Desired<'_>,
+        asked: &str,
+        sight: &Sight,
+        applied_work: &AppliedManifestWork,
+    ) -> Result<(), String> {
+        let owners = self.owners(work, desired, sight, applied_work);
+        let body = body(
+            desired.manifest,
+            &Circumstances {
+                is_namespaced: desired.kind.is_namespaced,
+                keeps_owners: matches!(desired.strategy, Strategy::ServerSideApply { .. }),
+                owners: &owners,
+                live_finalizers: match sight {
+                    Sight::Present(seen) => Some(&seen.finalizers),
+                    Sight::Unknown | Sight::Gone => None,
+                },
+            },
+        )
+        .map_err(|error| error.to_string())?;
+        let force = match &desired.strategy {
+            Strategy::ServerSideApply { force, .. } => *force,
+            _ => true,
+        };
+        self.index().writing(&desired.key);
+        let answer = match desired.strategy {
+            Strategy::CreateOnly => self.create(desired, body, &owners).await,
+            _ => {
+                self.spoke
+                    .apply(
+                        &desired.kind,
+                        &desired.key,
+                        &body,
+                        desired.field_manager(),
+                        force,
+                    )
+                    .await
+            }
+        };
+        self.index()
+            .written(work, &desired.key, asked, answer.as_ref().ok());
+        if answer
+            .as_ref()
+            .is_err_and(spoke::error::Error::is_not_found)
+        {
+            self.spoke.kinds().forget(&desired.kind).await;
+        }
+        answer.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Creates an object; of one that is there already, only the owners are ours.
+    async fn create(
+        &self,
+        desired: &Desired<'_>,
+        body: serde_json::Value,
+        owners: &[OwnerReference],
+    ) -> Result<ObjectMeta, spoke::error::Error> {
+        let (kind, key) = (&desired.kind, &desired.key);
+        match self
+            .spoke
+            .create(kind, key, body, AGENT_FIELD_MANAGER)
+            .await
+        {
+            Err(error) if error.is_conflict() => {}
+            answer => return answer,
+        }
+        let Some(live) = self.spoke.look(kind, key).await? else {
+            return Err(spoke::error::Error::Vanished);
+        };
+        let mut wanted: Vec<OwnerReference> = live
+            .owner_references
+            .iter()
+            .flatten()
+            .filter(|owner| !is_applied_work(owner))
+            .cloned()
+            .collect();
+        wanted.extend(owners.iter().cloned());
+        if live.owner_references.as_deref().unwrap_or_default() == wanted {
+            return Ok(live);
+        }
+        self.spoke
+            .set_owners(kind, key, &live, &wanted, AGENT_FIELD_MANAGER)
+            .await
+    }
+
+    /// Every AppliedManifestWork that is to own an object. One field manager drops what it leaves out, so the references
+    /// of all who share the object are in every apply.
+    fn owners(
+        &self,
+        work: &str,
+        desired: &Desired<'_>,
+        sight: &Sight,
+        applied_work: &AppliedManifestWork,
+    ) -> Vec<OwnerReference> {
+        let mut owners = Vec::new();
+        if desired.is_owned {
+            owners.push(reference(applied_work));
+        }
+        let ours = applied_work.metadata.uid.as_deref();
+        if let Sight::Present(seen) = sight {
+            let others = seen
+                .owners
+                .iter()
+                .filter(|owner| is_applied_work(owner) && Some(&*owner.uid) != ours);
+            owners.extend(others.cloned());
+        }
+        for sharer in self.index().sharers(work, &desired.key) {
+            let Ok(name) = sharer.parse::<WorkName>() else {
+                continue;
+            };
+            if let Some(other) = self
+                .applied_works()
+                .get(&self.identity.hub.applied_work_name(&name))
+            {
+                let other = reference(&other);
+                let is_recorded = matches!(sight, Sight::Present(seen) if seen.owners.iter().any(|o| o.uid == other.uid));
+                if is_recorded && !owners.iter().any(|owner| owner.uid == other.uid) {
+                    owners.push(other);
+                }
+            }
+        }
+        owners
+    }
+
+    async fn availability(&self, kind: &Kind, key: &ObjectKey) -> Availability {
+        match self.spoke.look(kind, key).await {
+            Ok(None) => Availability::NotAvailable,
+            Ok(Some(_)) => Availability::Available,
+            Err(error) => Availability::Unknown {
+                error: error.to_string(),
+            },
+        }
+    }
+
+    fn outcome(
+        &self,
+        work: &str,
+        meta: ResourceMeta,
+        key: ObjectKey,
+        mut record: Record,
+        asked: &str,
+    ) -> Outcome {
+        let view = self.index().view(work, &key);
+        let available = match &view.sight {
+            Sight::Present(seen) => {
+                record.uid = Some(seen.uid.clone());
+                if let Some(stamp) = &seen.stamp {
+                    record.mark = Some(Mark {
+                        asked: asked.to_owned(),
+                        stamp: stamp.clone(),
+                    });
+                }
+                Availability::Available
+            }
+            Sight::Gone => Availability::NotAvailable,
+            Sight::Unknown => Availability::Unknown {
+                error: "it has not been seen yet".to_owned(),
+            },
+        };
+        Outcome {
+            finding: finding(meta, Applied::Complete, available),
+            record: Some((key, record)),
+            is_failed: false,
+        }
+    }
+}
+
+fn failed(
+    meta: ResourceMeta,
+    error: String,
+    available: Availability,
+    record: Option<(ObjectKey, Record)>,
+) -> Outcome {
+    Outcome {
+        finding: finding(meta, Applied::Failed { error }, available),
+        record,
+        is_failed: true,
+    }
+}
+
+fn finding(meta: ResourceMeta, applied: Applied, available: Availability) -> Finding {
+    Finding {
+        meta,
+        applied: Some(applied),
+        available: Some(available),
+        feedback: Feedback::NoRules,
+        rules: Rules::Evaluated(Vec::new()),
+    }
+}

@@ -1,0 +1,305 @@
+//! What has been seen on the spoke: one entry per object that a work holds, no bodies.
+//!
+//! Watches tell the index what happens to objects, passes tell it what they have written. From the two it knows whether
+//! an object is still as we left it. It is a plain synchronous value behind one lock, held for map operations only.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::records::Mark;
+use crate::spoke::{
+    cluster::ObjectKey,
+    kinds::Kind,
+    seen::{Seen, Stamp},
+};
+
+/// Every object that a work of this agent holds.
+#[derive(Default)]
+pub struct Index {
+    objects: HashMap<ObjectKey, Held>,
+    kinds: HashMap<Kind, Watched>,
+}
+
+struct Held {
+    kind: Kind,
+    /// Whose entry in `managedFields` is ours.
+    field_manager: String,
+    /// The works that hold it, and what each last asked for.
+    works: HashMap<String, Option<String>>,
+    sight: Sight,
+    /// Our entry as the last answer, or the record, showed it.
+    stamp: Option<Stamp>,
+    is_drifted: bool,
+    /// A write is under way: what a watch shows meanwhile may be that very write, and waits for its answer.
+    in_flight: InFlight,
+}
+
+enum InFlight {
+    No,
+    /// With the last that a watch has shown since, if anything.
+    Yes(Option<Seen>),
+}
+
+/// What is known of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sight {
+    /// Nobody has looked, or a watch has broken since.
+    Unknown,
+    /// It was there, like this.
+    Present(Seen),
+    /// It is gone.
+    Gone,
+}
+
+/// What a pass needs to know of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// What is known of it.
+    pub sight: Sight,
+    /// What this work last asked for, if it has and was heard.
+    pub asked: Option<String>,
+    /// Somebody has changed what is ours.
+    pub is_drifted: bool,
+    /// A watch on its kind is up to date.
+    pub is_watched: bool,
+}
+
+#[derive(Default)]
+struct Watched {
+    is_synced: bool,
+    /// While a list is under way: what it has shown so far.
+    listed: HashSet<ObjectKey>,
+}
+
+impl Index {
+    /// Notes that a work holds an object, with what is on record about it.
+    pub fn hold(
+        &mut self,
+        work: &str,
+        key: &ObjectKey,
+        kind: &Kind,
+        field_manager: &str,
+        mark: Option<&Mark>,
+    ) {
+        self.kinds.entry(kind.clone()).or_default();
+        let held = self.objects.entry(key.clone()).or_insert_with(|| Held {
+            kind: kind.clone(),
+            field_manager: field_manager.to_owned(),
+            works: HashMap::new(),
+            sight: Sight::Unknown,
+            stamp: None,
+            is_drifted: false,
+            in_flight: InFlight::No,
+        });
+        held.kind = kind.clone();
+        field_manager.clone_into(&mut held.field_manager);
+        if !held.works.contains_key(work) {
+            held.works
+                .insert(work.to_owned(), mark.map(|mark| mark.asked.clone()));
+            if held.stamp.is_none() {
+                held.stamp = mark.map(|mark| mark.stamp.clone());
+            }
+        }
+    }
+
+    /// Notes that a work no longer holds an object.
+    pub fn release(&mut self, work: &str, key: &ObjectKey) {
+        if let Some(held) = self.objects.get_mut(key) {
+            held.works.remove(work);
+            if held.works.is_empty() {
+                self.objects.remove(key);
+            }
+        }
+        let objects = &self.objects;
+        self.kinds
+            .retain(|kind, _| objects.values().any(|held| held.kind == *kind));
+    }
+
+    /// The objects that a work holds.
+    pub fn held_by(&self, work: &str) -> Vec<(ObjectKey, Kind)> {
+        let held = self
+            .objects
+            .iter()
+            .filter(|(_, held)| held.works.contains_key(work));
+        held.map(|(key, held)| (key.clone(), held.kind.clone()))
+            .collect()
+    }
+
+    /// The other works that hold an object.
+    pub fn sharers(&self, work: &str, key: &ObjectKey) -> Vec<String> {
+        let works = self.objects.get(key).map(|held| held.works.keys());
+        works
+            .into_iter()
+            .flatten()
+            .filter(|name| *name != work)
+            .cloned()
+            .collect()
+    }
+
+    /// The kinds to be watched.
+    pub fn kinds(&self) -> HashSet<Kind> {
+        self.kinds.keys().cloned().collect()
+    }
+
+    /// What a work needs to know of an object.
+    pub fn view(&self, work: &str, key: &ObjectKey) -> View {
+        match self.objects.get(key) {
+            None => View {
+                sight: Sight::Unknown,
+                asked: None,
+                is_drifted: false,
+                is_watched: false,
+            },
+            Some(held) => View {
+                sight: held.sight.clone(),
+                asked: held.works.get(work).cloned().flatten(),
+                is_drifted: held.is_drifted,
+                is_watched: self
+                    .kinds
+                    .get(&held.kind)
+                    .is_some_and(|watched| watched.is_synced),
+            },
+        }
+    }
+
+    /// A write is about to be sent.
+    pub fn writing(&mut self, key: &ObjectKey) {
+        if let Some(held) = self.objects.get_mut(key) {
+            held.in_flight = InFlight::Yes(None);
+        }
+    }
+
+    /// A write has been answered: with metadata, or not at all. Returns our stamp in the answer.
+    pub fn written(
+        &mut self,
+        work: &str,
+        key: &ObjectKey,
+        asked: &str,
+        answer: Option<&ObjectMeta>,
+    ) -> Option<Stamp> {
+        let held = self.objects.get_mut(key)?;
+        let missed = match std::mem::replace(&mut held.in_flight, InFlight::No) {
+            InFlight::Yes(missed) => missed,
+            InFlight::No => None,
+        };
+        if let Some(meta) = answer {
+            let seen = Seen::of(meta, &held.field_manager);
+            held.stamp.clone_from(&seen.stamp);
+            held.works.insert(work.to_owned(), Some(asked.to_owned()));
+            held.sight = Sight::Present(seen);
+            held.is_drifted = false;
+        }
+        if let Some(seen) = missed {
+            held.see(seen);
+        }
+        held.stamp.clone()
+    }
+
+    /// Somebody looked at an object directly.
+    pub fn looked(&mut self, key: &ObjectKey, found: Option<&ObjectMeta>) {
+        if let Some(held) = self.objects.get_mut(key) {
+            match found {
+                None => held.sight = Sight::Gone,
+                Some(meta) => held.see(Seen::of(meta, &held.field_manager)),
+            }
+        }
+    }
+
+    /// A watch shows an object. Returns the works that have something to do.
+    pub fn appeared(&mut self, kind: &Kind, key: &ObjectKey, meta: &ObjectMeta) -> Vec<String> {
+        if let Some(watched) = self.kinds.get_mut(kind)
+            && !watched.is_synced
+        {
+            watched.listed.insert(key.clone());
+        }
+        let Some(held) = self.objects.get_mut(key) else {
+            return Vec::new();
+        };
+        let seen = Seen::of(meta, &held.field_manager);
+        if let InFlight::Yes(missed) = &mut held.in_flight {
+            *missed = Some(seen);
+            return Vec::new();
+        }
+        let before = (matches!(held.sight, Sight::Present(_)), held.is_drifted);
+        held.see(seen);
+        let after = (true, held.is_drifted);
+        if before == after && !after.1 {
+            Vec::new()
+        } else {
+            held.works.keys().cloned().collect()
+        }
+    }
+
+    /// A watch shows that an object has been deleted. Returns the works that have something to do.
+    pub fn vanished(&mut self, key: &ObjectKey, meta: &ObjectMeta) -> Vec<String> {
+        let Some(held) = self.objects.get_mut(key) else {
+            return Vec::new();
+        };
+        let is_older =
+            matches!(&held.sight, Sight::Present(seen) if meta.uid.as_deref() != Some(&seen.uid));
+        if is_older {
+            return Vec::new();
+        }
+        held.sight = Sight::Gone;
+        held.works.keys().cloned().collect()
+    }
+
+    /// A watch begins with a list, because it is new or has broken: until it is done, it knows nothing.
+    pub fn listing(&mut self, kind: &Kind) {
+        if let Some(watched) = self.kinds.get_mut(kind) {
+            *watched = Watched::default();
+        }
+    }
+
+    /// The list is done. What it did not show may be gone or newer than the list; nobody knows until somebody looks.
+    /// Returns the works that have something to do.
+    pub fn listed(&mut self, kind: &Kind) -> BTreeSet<String> {
+        let Some(watched) = self.kinds.get_mut(kind) else {
+            return BTreeSet::new();
+        };
+        watched.is_synced = true;
+        let shown = std::mem::take(&mut watched.listed);
+        let mut works = BTreeSet::new();
+        for (key, held) in self
+            .objects
+            .iter_mut()
+            .filter(|(_, held)| held.kind == *kind)
+        {
+            if !shown.contains(key)
+                && held.sight != Sight::Gone
+                && matches!(held.in_flight, InFlight::No)
+            {
+                held.sight = Sight::Unknown;
+            }
+            works.extend(held.works.keys().cloned());
+        }
+        works
+    }
+}
+
+impl Held {
+    fn see(&mut self, seen: Seen) {
+        if let Sight::Present(known) = &self.sight
+            && known.uid == seen.uid
+            && seen.resource_version <= known.resource_version
+        {
+            return;
+        }
+        self.is_drifted = self.stamp.is_some() && self.differs(&seen);
+        self.sight = Sight::Present(seen);
+    }
+
+    /// Another entry than ours has grown, or ours has not changed: noise. Ours is smaller, gone, or of a later second:
+    /// somebody has written what is ours, in their name or in ours.
+    fn differs(&self, seen: &Seen) -> bool {
+        match (&self.stamp, &seen.stamp) {
+            (Some(ours), Some(theirs)) => ours.fields != theirs.fields || theirs.time > ours.time,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

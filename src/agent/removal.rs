@@ -1,0 +1,117 @@
+//! What becomes of an object that a work no longer asks for.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+/// What to do with it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Removal {
+    /// It is not ours, or not there: forget it.
+    Forget,
+    /// Another applied work holds it too: take our reference away and forget it.
+    Release(Vec<OwnerReference>),
+    /// It is being deleted: wait until it is gone.
+    Pending,
+    /// Delete it, and wait until it is gone.
+    Delete,
+}
+
+/// Decides about one object. `applied_work` is the uid of our AppliedManifestWork, `recorded` the object's uid when it
+/// was applied, if that is known.
+///
+/// Owners that are not AppliedManifestWorks do not protect an object: whoever made the work meant it to go.
+pub fn removal(live: Option<&ObjectMeta>, applied_work: &str, recorded: Option<&str>) -> Removal {
+    let Some(live) = live else {
+        return Removal::Forget;
+    };
+    let owners = live.owner_references.as_deref().unwrap_or_default();
+    if !owners.iter().any(|owner| owner.uid == applied_work) {
+        return Removal::Forget;
+    }
+    let others: Vec<OwnerReference> = owners
+        .iter()
+        .filter(|owner| owner.uid != applied_work)
+        .cloned()
+        .collect();
+    if others.iter().any(is_applied_work) {
+        return Removal::Release(others);
+    }
+    if recorded.is_some_and(|uid| live.uid.as_deref() != Some(uid)) {
+        return Removal::Forget;
+    }
+    if live.deletion_timestamp.is_some() {
+        return Removal::Pending;
+    }
+    Removal::Delete
+}
+
+/// Whether an owner is an AppliedManifestWork, ours or another hub's.
+pub fn is_applied_work(owner: &OwnerReference) -> bool {
+    owner.kind == "AppliedManifestWork"
+        && owner
+            .api_version
+            .starts_with("work.open-cluster-management.io/")
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    fn owner(kind: &str, uid: &str) -> OwnerReference {
+        OwnerReference {
+            api_version: "work.open-cluster-management.io/v1".into(),
+            kind: kind.into(),
+            name: uid.into(),
+            uid: uid.into(),
+            ..OwnerReference::default()
+        }
+    }
+
+    fn live(uid: &str, owners: &[&OwnerReference], is_deleting: bool) -> ObjectMeta {
+        ObjectMeta {
+            uid: Some(uid.into()),
+            owner_references: Some(owners.iter().copied().cloned().collect()),
+            deletion_timestamp: is_deleting
+                .then_some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH)),
+            ..ObjectMeta::default()
+        }
+    }
+
+    #[test]
+    fn only_what_is_ours_alone_is_deleted() {
+        let ours = owner("AppliedManifestWork", "us");
+        let other = owner("AppliedManifestWork", "them");
+        let stranger = owner("Deployment", "stranger");
+        let table = [
+            (None, Some("1"), Removal::Forget),
+            (Some(live("1", &[], false)), Some("1"), Removal::Forget),
+            (
+                Some(live("1", &[&other], false)),
+                Some("1"),
+                Removal::Forget,
+            ),
+            (
+                Some(live("1", &[&ours, &other], false)),
+                Some("1"),
+                Removal::Release(vec![other.clone()]),
+            ),
+            (Some(live("2", &[&ours], false)), Some("1"), Removal::Forget),
+            (Some(live("1", &[&ours], true)), Some("1"), Removal::Pending),
+            (Some(live("1", &[&ours], false)), Some("1"), Removal::Delete),
+            (
+                Some(live("1", &[&ours, &stranger], false)),
+                Some("1"),
+                Removal::Delete,
+            ),
+            (Some(live("1", &[&ours], false)), None, Removal::Delete),
+        ];
+        for (number, (live, recorded, expected)) in table.into_iter().enumerate() {
+            assert_eq!(
+                removal(live.as_ref(), "us", recorded),
+                expected,
+                "row {number}"
+            );
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The agent as it runs: two watches that feed the queue, one per kind on the spoke, and workers that empty it.
+
+use std::{collections::HashSet, convert::Infallible, fmt::Debug, sync::Arc};
+
+use futures::{Stream, StreamExt, TryStreamExt};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    runtime::{WatchStreamExt, watcher},
+};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    report::Hub,
+    state::{Agent, Identity},
+    watches,
+};
+use crate::{
+    api::{
+        names::ClusterName,
+        work::{applied::AppliedManifestWork, spec::ManifestWork},
+    },
+    runtime::{
+        queue::{Queue, Settings as QueueSettings, Wake},
+        tasks::Tasks,
+    },
+    spoke::cluster::Cluster,
+};
+
+/// What an agent serves, and how.
+pub struct Settings {
+    /// The cluster: the namespace on the hub.
+    pub cluster: ClusterName,
+    /// Who the agent is.
+    pub identity: Identity,
+    /// Works that are worked on at the same time.
+    pub workers: usize,
+}
+
+/// Starts everything an agent is made of.
+pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) {
+    let works: Api<ManifestWork> = Api::namespaced(hub, settings.cluster.as_str());
+    let records: Api<AppliedManifestWork> = Api::all(spoke.clone());
+    let queue = Queue::new(&QueueSettings::default());
+    let agent = Arc::new(Agent::new(
+        settings.identity,
+        Hub::new(works.clone()),
+        Cluster::new(spoke),
+        queue.clone(),
+    ));
+    for number in 0..settings.workers {
+        let agent = Arc::clone(&agent);
+        tasks.spawn(format!("worker-{number}"), |stop| work(agent, stop));
+    }
+    tasks.spawn("spoke-watches", |stop| {
+        watches::watch(Arc::clone(&agent), stop)
+    });
+    tasks.spawn("works-and-records", |stop| {
+        follow(agent, works, records, stop)
+    });
+}
+
+/// Follows works on the hub and records on the spoke. Works are looked at only once both have been listed: without the
+/// records, everything would be applied again.
+async fn follow(
+    agent: Arc<Agent>,
+    works: Api<ManifestWork>,
+    records: Api<AppliedManifestWork>,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    let mut works = changes(works).boxed();
+    let mut records = changes(records).boxed();
+    let (mut works_listed, mut records_listed) = (HashSet::new(), HashSet::new());
+    let (mut works_known, mut records_known) = (false, false);
+    loop {
+        let awake = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            Some(event) = works.next() => {
+                works_known |= matches!(event, watcher::Event::InitDone);
+                on_work(&agent, event, &mut works_listed)
+            }
+            Some(event) = records.next() => {
+                records_known |= matches!(event, watcher::Event::InitDone);
+                on_record(&agent, event, &mut records_listed)
+            }
+        };
+        if works_known && records_known {
+            for (name, wake) in awake {
+                agent.queue().add((), name, wake).await;
+            }
+        }
+    }
+}
+
+/// Events of a kind; errors are logged and waited out.
+fn changes<K>(api: Api<K>) -> impl Stream<Item = watcher::Event<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    watcher(api, watcher::Config::default().any_semantic().page_size(500))
+        .default_backoff()
+        .inspect_err(|error| tracing::warn!(kind = %K::kind(&()), %error, "a watch broke; it will be tried again"))
+        .filter_map(async |event| event.ok())
+}
+
+fn on_work(
+    agent: &Agent,
+    event: watcher::Event<ManifestWork>,
+    listed: &mut HashSet<String>,
+) -> Vec<(String, Wake)> {
+    match event {
+        watcher::Event::Init => {
+            listed.clear();
+            Vec::new()
+        }
+        watcher::Event::InitApply(work) => {
+            listed.insert(work.name_any());
+            agent.works().put(without_managed_fields(work));
+            Vec::new()
+        }
+        watcher::Event::InitDone => {
+            agent.works().keep_only(|name| listed.contains(name));
+            agent
+                .works()
+                .names()
+                .into_iter()
+                .map(|name| (name, Wake::Now))
+                .collect()
+        }
+        watcher::Event::Apply(work) => {
+            let name = work.name_any();
+            let asks = Asks::of(&work);
+            let known = agent.works().put(without_managed_fields(work));
+            let is_news = known.is_none_or(|known| Asks::of(&known) != asks);
+            if is_news {
+                vec![(name, Wake::Fresh)]
+            } else {
+                Vec::new()
+            }
+        }
+        watcher::Event::Delete(work) => {
+            agent.works().remove(&work.name_any());
+            Vec::new()
+        }
+    }
+}
+
+fn on_record(
+    agent: &Agent,
+    event: watcher::Event<AppliedManifestWork>,
+    listed: &mut HashSet<String>,
+) -> Vec<(String, Wake)> {
+    let hub = agent.identity().hub.to_string();
+    let wake = |record: &AppliedManifestWork| {
+        if record.spec.hub_hash == hub {
+            vec![(record.spec.manifest_work_name.clone(), Wake::Now)]
+        } else {
+            Vec::new()
+        }
+    };
+    match event {
+        watcher::Event::Init => {
+            listed.clear();
+            Vec::new()
+        }
+        watcher::Event::InitApply(record) => {
+            listed.insert(record.name_any());
+            agent.applied_works().put(without_managed_fields(record));
+            Vec::new()
+        }
+        watcher::Event::InitDone => {
+            agent
+                .applied_works()
+                .keep_only(|name| listed.contains(name));
+            agent
+                .works()
+                .names()
+                .into_iter()
+                .map(|name| (name, Wake::Now))
+                .collect()
+        }
+        watcher::Event::Apply(record) => {
+            let awake = if record.metadata.deletion_timestamp.is_some() {
+                wake(&record)
+            } else {
+                Vec::new()
+            };
+            agent.applied_works().put(without_managed_fields(record));
+            awake
+        }
+        watcher::Event::Delete(record) => {
+            agent.applied_works().remove(&record.name_any());
+            wake(&record)
+        }
+    }
+}
+
+/// What a work asks for. Anything else about it, its status above all, is no reason to look at it again.
+#[derive(PartialEq)]
+struct Asks {
+    generation: Option<i64>,
+    labels: Option<std::collections::BTreeMap<String, String>>,
+    finalizers: Vec<String>,
+    is_deleting: bool,
+    uid: Option<String>,
+}
+
+impl Asks {
+    fn of(work: &ManifestWork) -> Self {
+        Self {
+            generation: work.metadata.generation,
+            labels: work.metadata.labels.clone(),
+            finalizers: work.finalizers().to_vec(),
+            is_deleting: work.metadata.deletion_timestamp.is_some(),
+            uid: work.uid(),
+        }
+    }
+}
+
+fn without_managed_fields<K: Resource>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object
+}
+
+/// Takes turns on works until told to stop.
+async fn work(agent: Arc<Agent>, stop: CancellationToken) -> Result<(), Infallible> {
+    loop {
+        let turn = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            turn = agent.queue().next() => turn,
+        };
+        let Some(turn) = turn else { return Ok(()) };
+        match agent.pass(turn.key()).await {
+            Ok(()) => turn.done(),
+            Err(error) => {
+                tracing::info!(
+                    work = turn.key(),
+                    error = &error as &dyn std::error::Error,
+                    "not finished; will try again"
+                );
+                turn.retry();
+            }
+        }
+    }
+}

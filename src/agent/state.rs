@@ -1,0 +1,170 @@
+//! The agent's state, and why a pass may end early.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Api, Resource, ResourceExt, api::PatchParams};
+use tokio::sync::Notify;
+
+use super::{cache::Cache, index::Index, report::Hub};
+use crate::{
+    api::{
+        names::HubHash,
+        wellknown::AGENT_FIELD_MANAGER,
+        work::{applied::AppliedManifestWork, spec::ManifestWork},
+    },
+    runtime::queue::Queue,
+    spoke::{self, cluster::Cluster},
+};
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "passes and watches share it; held for map operations, never across an await"
+)]
+type Lock<T> = std::sync::Mutex<T>;
+
+/// Who this agent is.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The hub it serves.
+    pub hub: HubHash,
+    /// The owner of its AppliedManifestWorks.
+    pub agent_id: String,
+}
+
+/// Everything a pass needs.
+pub struct Agent {
+    pub(super) identity: Identity,
+    pub(super) hub: Hub,
+    pub(super) spoke: Cluster,
+    pub(super) applied: Api<AppliedManifestWork>,
+    pub(super) queue: Queue<(), String>,
+    works: Lock<Cache<ManifestWork>>,
+    applied_works: Lock<Cache<AppliedManifestWork>>,
+    index: Lock<Index>,
+    pub(super) kinds_changed: Notify,
+}
+
+/// Why a pass could not be finished. Its work is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A write to the hub failed.
+    #[error("could not write to the hub: {action}")]
+    Hub {
+        /// What was attempted.
+        action: &'static str,
+        #[source]
+        /// Why it failed.
+        source: Box<kube::Error>,
+    },
+    /// A request to the spoke failed.
+    #[error("could not {action} on the spoke")]
+    Spoke {
+        /// What was attempted.
+        action: String,
+        #[source]
+        /// Why it failed.
+        source: spoke::error::Error,
+    },
+    /// Some manifests could not be applied; their conditions say why.
+    #[error("{failed} of {total} manifests could not be applied")]
+    Manifests {
+        /// How many.
+        failed: usize,
+        /// Of how many.
+        total: usize,
+    },
+    /// Objects are still being deleted.
+    #[error("{0} objects are still being deleted")]
+    StillThere(usize),
+    /// The work's name is too long to have a record on the spoke.
+    #[error(transparent)]
+    Name(#[from] crate::api::names::InvalidName),
+}
+
+impl Agent {
+    /// An agent that knows nothing yet.
+    pub fn new(identity: Identity, hub: Hub, spoke: Cluster, queue: Queue<(), String>) -> Self {
+        Self {
+            applied: Api::all(spoke.client().clone()),
+            identity,
+            hub,
+            spoke,
+            queue,
+            works: Lock::default(),
+            applied_works: Lock::default(),
+            index: Lock::default(),
+            kinds_changed: Notify::new(),
+        }
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The spoke.
+    pub fn spoke(&self) -> &Cluster {
+        &self.spoke
+    }
+
+    /// The works that have something to do.
+    pub fn queue(&self) -> &Queue<(), String> {
+        &self.queue
+    }
+
+    /// Rung when a kind is held for the first or released for the last time.
+    pub fn kinds_changed(&self) -> &Notify {
+        &self.kinds_changed
+    }
+
+    /// What has been seen on the spoke.
+    pub fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The works on the hub.
+    pub fn works(&self) -> MutexGuard<'_, Cache<ManifestWork>> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The records on the spoke, by the name of their work.
+    pub fn applied_works(&self) -> MutexGuard<'_, Cache<AppliedManifestWork>> {
+        self.applied_works
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How an object names an AppliedManifestWork as its owner.
+pub(super) fn reference(applied_work: &AppliedManifestWork) -> OwnerReference {
+    OwnerReference {
+        api_version: AppliedManifestWork::api_version(&()).into_owned(),
+        kind: AppliedManifestWork::kind(&()).into_owned(),
+        name: applied_work.name_any(),
+        uid: applied_work.metadata.uid.clone().unwrap_or_default(),
+        ..OwnerReference::default()
+    }
+}
+
+/// Every write of the agent is in its name.
+pub(super) fn params() -> PatchParams {
+    PatchParams {
+        field_manager: Some(AGENT_FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+pub(super) fn hub_error(action: &'static str) -> impl FnOnce(kube::Error) -> Error {
+    move |source| Error::Hub {
+        action,
+        source: Box::new(source),
+    }
+}
+
+pub(super) fn spoke_error(action: String) -> impl FnOnce(kube::Error) -> Error {
+    move |source| Error::Spoke {
+        action,
+        source: source.into(),
+    }
+}

@@ -1,0 +1,74 @@
+//! `gitspoke agent`: the spoke side.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{
+    connect::{self, Connection},
+    failure::Failure,
+};
+use crate::{
+    agent::{
+        serve::{self, Settings},
+        state::Identity,
+    },
+    api::names::{ClusterName, HubHash},
+    runtime::{
+        signal,
+        tasks::{self, Tasks},
+    },
+};
+
+/// What was typed.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    gitspoke agent --spoke-cluster-name edge-1 --hub-kubeconfig hub.kubeconfig --spoke-kubeconfig edge-1.kubeconfig")]
+pub struct Agent {
+    /// The cluster to serve: its namespace on the hub.
+    #[arg(long, alias = "cluster-name", value_name = "NAME")]
+    spoke_cluster_name: ClusterName,
+
+    /// Kubeconfig of the hub. Its server names this agent's records on the spoke: keep it as it is.
+    #[arg(long, alias = "workload-source-config", value_name = "FILE")]
+    hub_kubeconfig: PathBuf,
+
+    /// Kubeconfig of the spoke; without it, the cluster this process runs in.
+    #[arg(long, value_name = "FILE")]
+    spoke_kubeconfig: Option<PathBuf>,
+
+    /// Owner of the records on the spoke; without it, the hash of the hub's address.
+    #[arg(long = "agent-id", value_name = "ID")]
+    id: Option<String>,
+
+    /// Works that are worked on at the same time.
+    #[arg(long, alias = "workload-agent-workers", default_value_t = 10, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    workers: u16,
+}
+
+pub(super) fn run(agent: Agent) -> Result<(), Failure> {
+    tasks::block_on(serve(agent)).map_err(Failure::new)?
+}
+
+async fn serve(agent: Agent) -> Result<(), Failure> {
+    let asked = signal::terminated().map_err(Failure::new)?;
+    let hub = connect::with_kubeconfig(&agent.hub_kubeconfig).await?;
+    let spoke: Connection = match &agent.spoke_kubeconfig {
+        Some(path) => connect::with_kubeconfig(path).await?,
+        None => connect::in_cluster()?,
+    };
+    let hash = HubHash::of_server(&hub.server);
+    tracing::info!(cluster = %agent.spoke_cluster_name, hub = hub.server, spoke = spoke.server, "serving");
+    let settings = Settings {
+        cluster: agent.spoke_cluster_name,
+        identity: Identity {
+            agent_id: agent.id.unwrap_or_else(|| hash.to_string()),
+            hub: hash,
+        },
+        workers: usize::from(agent.workers),
+    };
+    let mut tasks = Tasks::default();
+    serve::start(&mut tasks, settings, hub.client, spoke.client);
+    tasks.run(asked).await.map_err(Failure::new)
+}

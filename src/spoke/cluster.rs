@@ -1,0 +1,146 @@
+//! Single requests to the cluster.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::{
+    Api, Client,
+    api::{
+        DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+        PropagationPolicy,
+    },
+};
+use serde_json::{Value, json};
+
+use super::{
+    error::Error,
+    kinds::{Kind, Kinds},
+};
+
+/// A managed cluster.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    kinds: Arc<Kinds>,
+}
+
+/// Where an object is. The version is left out: an object served under a new one is the same object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// API group, empty for core.
+    pub group: String,
+    /// Lower-case plural of the kind.
+    pub resource: String,
+    /// Namespace, empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl Cluster {
+    /// A cluster behind a client.
+    pub fn new(client: Client) -> Self {
+        Self {
+            kinds: Arc::new(Kinds::new(client.clone())),
+            client,
+        }
+    }
+
+    /// The client, for watches.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What the cluster serves.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// Writes an object by server-side apply, and returns its metadata.
+    pub async fn apply(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        body: &Value,
+        field_manager: &str,
+        force: bool,
+    ) -> Result<ObjectMeta, Error> {
+        let mut params = PatchParams::apply(field_manager);
+        params.force = force;
+        let answer = self
+            .api(kind, key)
+            .patch_metadata(&key.name, &params, &Patch::Apply(body))
+            .await?;
+        Ok(answer.metadata)
+    }
+
+    /// Creates an object, and returns its metadata.
+    pub async fn create(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        body: Value,
+        field_manager: &str,
+    ) -> Result<ObjectMeta, Error> {
+        let body: DynamicObject = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
+        let params = PostParams {
+            field_manager: Some(field_manager.to_owned()),
+            ..PostParams::default()
+        };
+        let answer = self.api(kind, key).create(&params, &body).await?;
+        Ok(answer.metadata)
+    }
+
+    /// Reads an object's metadata; `None` when there is no such object.
+    pub async fn look(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<ObjectMeta>, Error> {
+        let answer = self.api(kind, key).get_metadata_opt(&key.name).await?;
+        Ok(answer.map(|object| object.metadata))
+    }
+
+    /// Replaces the owners of one certain object, as it was when it was looked at.
+    pub async fn set_owners(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        looked_at: &ObjectMeta,
+        owners: &[OwnerReference],
+        field_manager: &str,
+    ) -> Result<ObjectMeta, Error> {
+        let patch = json!({"metadata": {
+            "uid": looked_at.uid,
+            "resourceVersion": looked_at.resource_version,
+            "ownerReferences": owners,
+        }});
+        let params = PatchParams {
+            field_manager: Some(field_manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let answer = self
+            .api(kind, key)
+            .patch_metadata(&key.name, &params, &Patch::Merge(patch))
+            .await?;
+        Ok(answer.metadata)
+    }
+
+    /// Deletes one certain object: another of the same name stays. What it owns is collected in the background.
+    pub async fn delete(&self, kind: &Kind, key: &ObjectKey, uid: &str) -> Result<(), Error> {
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                ..Preconditions::default()
+            }),
+            ..DeleteParams::default()
+        };
+        self.api(kind, key).delete(&key.name, &params).await?;
+        Ok(())
+    }
+
+    fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
+        if kind.is_namespaced {
+            Api::namespaced_with(self.client.clone(), &key.namespace, &kind.resource)
+        } else {
+            Api::all_with(self.client.clone(), &kind.resource)
+        }
+    }
+}

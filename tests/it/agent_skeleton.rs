@@ -1,0 +1,534 @@
+//! A work on its way: from the hub to the spoke, back as status, and away again.
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use gitspoke::api::work::{applied::AppliedManifestWork, spec::ManifestWork};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    harness::cases,
+    servers::{Lab, control_plane::ControlPlane, install, wait},
+};
+
+cases!(
+    plain: ;
+    kubernetes:
+        a_work_is_applied_reported_and_deleted,
+        a_dropped_manifest_is_pruned_and_an_edited_one_updated,
+        drift_is_repaired,
+        a_restart_writes_nothing_again,
+        a_definition_and_its_object_come_together,
+        what_cannot_be_applied_says_why_and_does_not_stop_the_others,
+        two_works_share_an_object,
+        orphans_stay,
+);
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A cluster on the hub, its spoke, and a real agent between them.
+struct Pair {
+    hub: Client,
+    spoke: Client,
+    cluster: String,
+    arguments: Vec<String>,
+    agent: Child,
+}
+
+impl Pair {
+    async fn start(lab: &Lab) -> Self {
+        let (hub_plane, spoke_plane) = (lab.hub().await, lab.spoke().await);
+        let (hub, spoke) = (hub_plane.client().await, spoke_plane.client().await);
+        install::crds(&hub).await;
+        install::crds(&spoke).await;
+        let cluster = lab.unique_name("edge");
+        for client in [&hub, &spoke] {
+            let namespace: Namespace =
+                serde_json::from_value(json!({"metadata": {"name": cluster}})).unwrap();
+            Api::all(client.clone())
+                .create(&PostParams::default(), &namespace)
+                .await
+                .unwrap();
+        }
+        let path = |plane: &ControlPlane| plane.admin_kubeconfig().display().to_string();
+        let arguments = vec![
+            "agent".to_owned(),
+            format!("--spoke-cluster-name={cluster}"),
+            format!("--hub-kubeconfig={}", path(hub_plane)),
+            format!("--spoke-kubeconfig={}", path(spoke_plane)),
+            format!("--agent-id={cluster}"),
+            "--log=warn".to_owned(),
+        ];
+        let agent = run_agent(&arguments);
+        Self {
+            hub,
+            spoke,
+            cluster,
+            arguments,
+            agent,
+        }
+    }
+
+    fn restart(&mut self) {
+        self.kill();
+        self.agent = run_agent(&self.arguments);
+    }
+
+    fn kill(&mut self) {
+        self.agent.kill().unwrap();
+        self.agent.wait().unwrap();
+    }
+
+    fn works(&self) -> Api<ManifestWork> {
+        Api::namespaced(self.hub.clone(), &self.cluster)
+    }
+
+    fn maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.spoke.clone(), &self.cluster)
+    }
+
+    fn map(&self, name: &str, value: &str) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": self.cluster},
+            "data": {"key": value},
+        })
+    }
+
+    /// The work's full name. Records on a spoke are named after hub and work, and the cases share both.
+    fn named(&self, work: &str) -> String {
+        format!("{}-{work}", self.cluster)
+    }
+
+    async fn put(&self, name: &str, spec: Value) {
+        let name = &self.named(name);
+        let object = json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {"name": name},
+            "spec": spec,
+        });
+        let params = PatchParams::apply("somebody").force();
+        self.works()
+            .patch(name, &params, &Patch::Apply(object))
+            .await
+            .unwrap();
+    }
+
+    async fn put_manifests(&self, name: &str, manifests: &[Value]) {
+        self.put(name, json!({"workload": {"manifests": manifests}}))
+            .await;
+    }
+
+    /// Waits until a condition of the work says this, about the work as it is now.
+    async fn until(&self, work: &str, condition: &str, status: &str) -> ManifestWork {
+        let (works, name) = (self.works(), self.named(work));
+        wait::until(
+            &format!("{work} to be {condition}={status}"),
+            PATIENCE,
+            || async {
+                let work = works.get(&name).await.map_err(|error| error.to_string())?;
+                let conditions = work
+                    .status
+                    .clone()
+                    .and_then(|status| status.conditions)
+                    .unwrap_or_default()
+                    .0;
+                let holds = conditions.iter().any(|found| {
+                    found.type_ == condition
+                        && found.status == status
+                        && found.observed_generation == work.metadata.generation
+                });
+                if holds {
+                    Ok(work)
+                } else {
+                    Err(format!("{conditions:?}"))
+                }
+            },
+        )
+        .await
+    }
+
+    async fn delete(&self, work: &str) {
+        self.works()
+            .delete(&self.named(work), &DeleteParams::default())
+            .await
+            .unwrap();
+        let (works, name) = (self.works(), self.named(work));
+        wait::until(&format!("{work} to be gone"), PATIENCE, || async {
+            match works.get_opt(&name).await {
+                Ok(None) => Ok(()),
+                Ok(Some(work)) => Err(format!("{:?} {:?}", work.metadata.finalizers, work.status)),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+        .await;
+    }
+
+    async fn value_of(&self, name: &str) -> Option<String> {
+        let map = self.maps().get_opt(name).await.unwrap()?;
+        map.data.and_then(|data| data.get("key").cloned())
+    }
+
+    async fn record_of(&self, work: &str) -> AppliedManifestWork {
+        let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
+        let all = records
+            .list(&kube::api::ListParams::default())
+            .await
+            .unwrap();
+        all.items
+            .into_iter()
+            .find(|record| {
+                record.spec.manifest_work_name == self.named(work)
+                    && record.spec.agent_id.as_deref() == Some(&self.cluster)
+            })
+            .unwrap()
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn run_agent(arguments: &[String]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_gitspoke"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+async fn a_work_is_applied_reported_and_deleted(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    pair.put_manifests("web", &[pair.map("one", "1")]).await;
+
+    let work = pair.until("web", "Available", "True").await;
+    assert_eq!(
+        work.finalizers(),
+        ["cluster.open-cluster-management.io/manifest-work-cleanup"]
+    );
+    let manifests = work
+        .status
+        .unwrap()
+        .resource_status
+        .unwrap()
+        .manifests
+        .unwrap();
+    let found: Vec<_> = manifests[0]
+        .conditions
+        .0
+        .iter()
+        .map(|c| (&*c.type_, &*c.status, &*c.reason, &*c.message))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (
+                "Applied",
+                "True",
+                "AppliedManifestComplete",
+                "Apply manifest complete"
+            ),
+            (
+                "Available",
+                "True",
+                "ResourceAvailable",
+                "Resource is available"
+            ),
+            ("StatusFeedbackSynced", "True", "NoStatusFeedbackSynced", ""),
+        ]
+    );
+    let map = pair.maps().get("one").await.unwrap();
+    let record = pair.record_of("web").await;
+    assert_eq!(map.owner_references()[0].uid, record.uid().unwrap());
+    let resources = wait::until("the record", PATIENCE, || async {
+        let record = pair.record_of("web").await;
+        record
+            .status
+            .and_then(|status| status.applied_resources)
+            .ok_or_else(|| "no status".to_owned())
+    })
+    .await;
+    assert_eq!(
+        (&*resources[0].resource, resources[0].uid.as_ref()),
+        ("configmaps", map.metadata.uid.as_ref())
+    );
+
+    pair.delete("web").await;
+    assert_eq!(
+        pair.value_of("one").await,
+        None,
+        "the work went before its object"
+    );
+}
+
+async fn a_dropped_manifest_is_pruned_and_an_edited_one_updated(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    pair.put_manifests("web", &[pair.map("kept", "1"), pair.map("dropped", "1")])
+        .await;
+    pair.until("web", "Available", "True").await;
+
+    pair.put_manifests("web", &[pair.map("kept", "2")]).await;
+    pair.until("web", "Applied", "True").await;
+    assert_eq!(pair.value_of("kept").await.as_deref(), Some("2"));
+    wait::until("the dropped object to be gone", PATIENCE, || async {
+        pair.value_of("dropped")
+            .await
+            .map_or(Ok(()), |_| Err("it is there".to_owned()))
+    })
+    .await;
+}
+
+async fn drift_is_repaired(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    pair.put_manifests("web", &[pair.map("edited", "1"), pair.map("removed", "1")])
+        .await;
+    pair.until("web", "Available", "True").await;
+
+    let edit = Patch::Merge(json!({"data": {"key": "wrong", "theirs": "kept"}}));
+    pair.maps()
+        .patch("edited", &PatchParams::default(), &edit)
+        .await
+        .unwrap();
+    pair.maps()
+        .delete("removed", &DeleteParams::default())
+        .await
+        .unwrap();
+    wait::until("both to be repaired", PATIENCE, || async {
+        let found = (
+            pair.value_of("edited").await,
+            pair.value_of("removed").await,
+        );
+        if found == (Some("1".into()), Some("1".into())) {
+            Ok(())
+        } else {
+            Err(format!("{found:?}"))
+        }
+    })
+    .await;
+    let data = pair.maps().get("edited").await.unwrap().data.unwrap();
+    assert_eq!(data["theirs"], "kept", "what others added stays");
+}
+
+async fn a_restart_writes_nothing_again(lab: Arc<Lab>) {
+    let mut pair = Pair::start(&lab).await;
+    pair.put_manifests("web", &[pair.map("one", "1"), pair.map("two", "1")])
+        .await;
+    pair.until("web", "Available", "True").await;
+    wait::until("the marks", PATIENCE, || async {
+        let annotations = pair
+            .record_of("web")
+            .await
+            .metadata
+            .annotations
+            .unwrap_or_default();
+        annotations
+            .get("gitspoke.dev/applied")
+            .map(drop)
+            .ok_or_else(|| format!("{annotations:?}"))
+    })
+    .await;
+    let versions = || async {
+        let (one, two) = (
+            pair.maps().get("one").await.unwrap(),
+            pair.maps().get("two").await.unwrap(),
+        );
+        let (work, record) = (
+            pair.works().get(&pair.named("web")).await.unwrap(),
+            pair.record_of("web").await,
+        );
+        [
+            one.resource_version(),
+            two.resource_version(),
+            work.resource_version(),
+            record.resource_version(),
+        ]
+    };
+    let before = versions().await;
+    pair.restart();
+    // A second work goes the whole way, and then the first has been looked at, too.
+    pair.put_manifests("other", &[pair.map("three", "1")]).await;
+    pair.until("other", "Available", "True").await;
+    let edit = Patch::Merge(json!({"data": {"key": "wrong"}}));
+    pair.maps()
+        .patch("two", &PatchParams::default(), &edit)
+        .await
+        .unwrap();
+    wait::until(
+        "drift to be repaired after the restart",
+        PATIENCE,
+        || async {
+            let found = pair.value_of("two").await;
+            if found.as_deref() == Some("1") {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        },
+    )
+    .await;
+    let after = [
+        pair.maps().get("one").await.unwrap().resource_version(),
+        pair.works()
+            .get(&pair.named("web"))
+            .await
+            .unwrap()
+            .resource_version(),
+    ];
+    assert_eq!(
+        after,
+        [before[0].clone(), before[2].clone()],
+        "written again although nothing had changed"
+    );
+}
+
+async fn a_definition_and_its_object_come_together(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let group = format!("{}.example.com", pair.cluster);
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{group}")},
+        "spec": {
+            "group": group,
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    let object = json!({
+        "apiVersion": format!("{group}/v1"),
+        "kind": "Widget",
+        "metadata": {"name": "a", "namespace": pair.cluster},
+    });
+    pair.put_manifests("web", &[object, definition]).await;
+    let work = pair.until("web", "Available", "True").await;
+    assert_eq!(
+        work.status
+            .unwrap()
+            .resource_status
+            .unwrap()
+            .manifests
+            .unwrap()
+            .len(),
+        2
+    );
+    pair.delete("web").await;
+}
+
+async fn what_cannot_be_applied_says_why_and_does_not_stop_the_others(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let unknown =
+        json!({"apiVersion": "example.com/v1", "kind": "Nothing", "metadata": {"name": "a"}});
+    let mut homeless = pair.map("homeless", "1");
+    homeless["metadata"]["namespace"] = json!(format!("{}-later", pair.cluster));
+    pair.put_manifests("web", &[unknown, homeless, pair.map("good", "1")])
+        .await;
+
+    let work = pair.until("web", "Applied", "False").await;
+    assert_eq!(pair.value_of("good").await.as_deref(), Some("1"));
+    let manifests = work
+        .status
+        .unwrap()
+        .resource_status
+        .unwrap()
+        .manifests
+        .unwrap();
+    let messages: Vec<_> = manifests
+        .iter()
+        .map(|m| m.conditions.0[0].message.clone())
+        .collect();
+    assert_eq!(
+        messages[0],
+        "Failed to apply manifest: the server doesn't have a resource type \"Nothing\""
+    );
+    assert!(
+        messages[1].starts_with("Failed to apply manifest: namespaces"),
+        "{}",
+        messages[1]
+    );
+    assert_eq!(messages[2], "Apply manifest complete");
+
+    let later: Namespace =
+        serde_json::from_value(json!({"metadata": {"name": format!("{}-later", pair.cluster)}}))
+            .unwrap();
+    Api::all(pair.spoke.clone())
+        .create(&PostParams::default(), &later)
+        .await
+        .unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(pair.spoke.clone(), &later.name_any());
+    wait::until("the homeless object to be applied", PATIENCE, || async {
+        maps.get("homeless")
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string())
+    })
+    .await;
+}
+
+async fn two_works_share_an_object(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    for work in ["first", "second"] {
+        pair.put_manifests(work, &[pair.map("shared", "1")]).await;
+        pair.until(work, "Available", "True").await;
+    }
+    let owners = || async {
+        pair.maps()
+            .get("shared")
+            .await
+            .unwrap()
+            .owner_references()
+            .len()
+    };
+    wait::until("both to own it", PATIENCE, || async {
+        let found = owners().await;
+        if found == 2 {
+            Ok(())
+        } else {
+            Err(format!("{found} owners"))
+        }
+    })
+    .await;
+    let uid = pair.maps().get("shared").await.unwrap().uid();
+    pair.delete("first").await;
+    let left = pair.maps().get("shared").await.unwrap();
+    assert_eq!((left.uid(), left.owner_references().len()), (uid, 1));
+    pair.delete("second").await;
+    assert_eq!(pair.value_of("shared").await, None);
+}
+
+async fn orphans_stay(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    pair.put_manifests("web", &[pair.map("kept", "1")]).await;
+    pair.until("web", "Available", "True").await;
+    let spec = json!({
+        "workload": {"manifests": [pair.map("kept", "1")]},
+        "deleteOption": {"propagationPolicy": "Orphan"},
+    });
+    pair.put("web", spec).await;
+    pair.until("web", "Applied", "True").await;
+    assert!(
+        pair.maps()
+            .get("kept")
+            .await
+            .unwrap()
+            .owner_references()
+            .is_empty()
+    );
+    pair.delete("web").await;
+    assert_eq!(pair.value_of("kept").await.as_deref(), Some("1"));
+}
