@@ -9,6 +9,7 @@ use super::{
     apply::Outcome,
     desired::{key_of, wanted_kind},
     records::{self, Records},
+    removal::untracked,
     state::{Agent, Error, hub_error},
 };
 use crate::{
@@ -74,25 +75,63 @@ impl Agent {
             return Ok(());
         }
         let outcomes: Vec<Outcome> = outcomes.drain(..).flatten().collect();
-        let mut after: Records = outcomes
-            .iter()
-            .filter_map(|outcome| outcome.record.clone())
-            .collect();
-        let pending = self
-            .prune(&work.name_any(), &applied_work, &planned, &mut after)
-            .await?;
         self.report(&work, &outcomes).await?;
-        self.record(&applied_work, &before, &after).await?;
+        let left = self
+            .prune(
+                &work.name_any(),
+                &ids,
+                &outcomes,
+                &applied_work,
+                &before,
+                &planned,
+            )
+            .await?;
 
         let failed = outcomes.iter().filter(|outcome| outcome.is_failed).count();
-        match (failed, pending) {
+        match (failed, left) {
             (0, 0) => Ok(()),
-            (0, pending) => Err(Error::StillThere(pending)),
+            (0, left) => Err(Error::StillThere(left)),
             (failed, _) => Err(Error::Manifests {
                 failed,
                 total: outcomes.len(),
             }),
         }
+    }
+
+    /// Removes what is certainly no longer asked for, and records what is there now. Returns how many objects are still
+    /// being deleted; those stay on record.
+    async fn prune(
+        &self,
+        work: &str,
+        ids: &[Option<ObjectId>],
+        outcomes: &[Outcome],
+        applied_work: &AppliedManifestWork,
+        before: &Records,
+        planned: &Records,
+    ) -> Result<usize, Error> {
+        let mut after: Records = outcomes
+            .iter()
+            .filter_map(|outcome| outcome.record.clone())
+            .collect();
+        let unplaced: Vec<Option<ObjectId>> = ids
+            .iter()
+            .zip(outcomes)
+            .filter(|(_, outcome)| outcome.record.is_none())
+            .map(|(id, _)| id.clone())
+            .collect();
+        let gone = untracked(planned, &after, &unplaced);
+        let kept = planned.iter().filter(|(key, _)| !gone.contains_key(key));
+        for (key, record) in kept {
+            after.entry(key.clone()).or_insert_with(|| record.clone());
+        }
+        let removed = self.remove_objects(work, applied_work, gone.clone()).await;
+        let left = removed.as_ref().unwrap_or(&gone);
+        after.extend(
+            left.iter()
+                .map(|(key, record)| (key.clone(), record.clone())),
+        );
+        self.record(applied_work, before, &after).await?;
+        removed.map(|left| left.len())
     }
 
     /// Nothing is ever applied before the finalizer is there.

@@ -2,6 +2,9 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::records::Records;
+use crate::{api::manifest::ObjectId, spoke::cluster::ObjectKey};
+
 /// What to do with it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Removal {
@@ -44,6 +47,32 @@ pub fn removal(live: Option<&ObjectMeta>, applied_work: &str, recorded: Option<&
     Removal::Delete
 }
 
+/// The objects on record that a work certainly no longer asks for. `unplaced` are the manifests whose object is not
+/// known: their kind is not served right now, or they cannot be read at all (`None`).
+///
+/// Invariant: what cannot be told is kept. The former may be any recorded object of their group and name, the latter any
+/// object.
+pub fn untracked(
+    recorded: &Records,
+    asked_for: &Records,
+    unplaced: &[Option<ObjectId>],
+) -> Records {
+    let may_be_meant = |key: &ObjectKey| {
+        unplaced.iter().any(|id| {
+            id.as_ref().is_none_or(|id| {
+                id.group == key.group
+                    && id.name == key.name
+                    && (key.namespace.is_empty() || id.namespace == key.namespace)
+            })
+        })
+    };
+    recorded
+        .iter()
+        .filter(|(key, _)| !asked_for.contains_key(key) && !may_be_meant(key))
+        .map(|(key, record)| (key.clone(), record.clone()))
+        .collect()
+}
+
 /// Whether an owner is an AppliedManifestWork, ours or another hub's.
 pub fn is_applied_work(owner: &OwnerReference) -> bool {
     owner.kind == "AppliedManifestWork"
@@ -57,6 +86,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
+    use crate::agent::records::Record;
 
     fn owner(kind: &str, uid: &str) -> OwnerReference {
         OwnerReference {
@@ -113,5 +143,43 @@ mod tests {
                 "row {number}"
             );
         }
+    }
+
+    #[test]
+    fn what_may_still_be_asked_for_is_kept() {
+        let key = |group: &str, name: &str| ObjectKey {
+            group: group.into(),
+            resource: "things".into(),
+            namespace: "default".into(),
+            name: name.into(),
+        };
+        let records = |keys: &[ObjectKey]| {
+            keys.iter()
+                .map(|key| (key.clone(), Record::default()))
+                .collect::<Records>()
+        };
+        let id = |group: &str, name: &str| {
+            Some(ObjectId {
+                group: group.into(),
+                version: "v1".into(),
+                kind: "Thing".into(),
+                namespace: "default".into(),
+                name: name.into(),
+            })
+        };
+        let recorded = records(&[key("", "kept"), key("", "dropped"), key("x", "dropped")]);
+        let asked_for = records(&[key("", "kept")]);
+        let gone = |unplaced: &[Option<ObjectId>]| -> Vec<ObjectKey> {
+            untracked(&recorded, &asked_for, unplaced)
+                .into_keys()
+                .collect()
+        };
+        assert_eq!(gone(&[]), [key("", "dropped"), key("x", "dropped")]);
+        assert_eq!(
+            gone(&[id("x", "other")]),
+            [key("", "dropped"), key("x", "dropped")]
+        );
+        assert_eq!(gone(&[id("x", "dropped")]), [key("", "dropped")]);
+        assert_eq!(gone(&[None]), []);
     }
 }

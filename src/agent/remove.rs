@@ -109,27 +109,8 @@ impl Agent {
         }
     }
 
-    /// Removes what is on record and no longer asked for. Returns how many are still being deleted; those stay on record.
-    pub(super) async fn prune(
-        &self,
-        work: &str,
-        applied_work: &AppliedManifestWork,
-        planned: &Records,
-        after: &mut Records,
-    ) -> Result<usize, Error> {
-        let untracked: Records = planned
-            .iter()
-            .filter(|(key, _)| !after.contains_key(key))
-            .map(|(key, record)| (key.clone(), record.clone()))
-            .collect();
-        let pending = self.remove_objects(work, applied_work, untracked).await?;
-        let count = pending.len();
-        after.extend(pending);
-        Ok(count)
-    }
-
     /// Deletes objects, the last ranks first, each rank after the one above is gone. Returns those that are not gone yet.
-    async fn remove_objects(
+    pub(super) async fn remove_objects(
         &self,
         work: &str,
         applied_work: &AppliedManifestWork,

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     report::Hub,
-    state::{Agent, Identity},
+    state::{Agent, Disposition, Identity},
     watches,
 };
 use crate::{
@@ -238,7 +238,10 @@ async fn work(agent: Arc<Agent>, stop: CancellationToken) -> Result<(), Infallib
                     error = &error as &dyn std::error::Error,
                     "not finished; will try again"
                 );
-                turn.retry();
+                match error.disposition() {
+                    Disposition::Retry => turn.retry(),
+                    Disposition::LookAgain(delay) => turn.after(delay),
+                }
             }
         }
     }

@@ -1,6 +1,9 @@
 //! The agent's state, and why a pass may end early.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::{
+    sync::{MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Resource, ResourceExt, api::PatchParams};
@@ -80,6 +83,25 @@ pub enum Error {
     /// The work's name is too long to have a record on the spoke.
     #[error(transparent)]
     Name(#[from] crate::api::names::InvalidName),
+}
+
+/// What follows from a pass that was not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// It failed: try again, later each time.
+    Retry,
+    /// It waits for something that a watch will show; look again after this long in case the watch is the problem.
+    LookAgain(Duration),
+}
+
+impl Error {
+    /// What follows from it.
+    pub fn disposition(&self) -> Disposition {
+        match self {
+            Self::StillThere(_) => Disposition::LookAgain(Duration::from_secs(2)),
+            _ => Disposition::Retry,
+        }
+    }
 }
 
 impl Agent {
