@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::ResourceExt;
 
 use super::{
-    body::{Circumstances, body},
+    body::{Circumstances, Unsendable, body},
     desired::{Desired, Strategy, resource_meta, wanted_kind},
-    index::Sight,
+    index::{Claim, Sight},
     need::{Need, need},
     records::{Mark, Record, Records},
     removal::is_applied_work,
@@ -23,12 +23,15 @@ use crate::{
         work::{applied::AppliedManifestWork, spec::ManifestWork, status::ResourceMeta},
     },
     runtime::queue::Wake,
-    spoke::{self, cluster::ObjectKey, kinds::Kind},
+    spoke::{self, cluster::ObjectKey, kinds::Kind, ownership::fold, seen::Seen},
     status::{self, Applied, Availability, Feedback, Finding, Rules, Stored, order::Rank},
 };
 
 /// Writes of one work that are under way together. With the workers' number it bounds what one agent asks of a spoke.
 const TOGETHER: usize = 8;
+
+/// How often a write is repeated because another work has come to share its object meanwhile.
+const SHARERS: usize = 8;
 
 /// How long a pass waits for a kind whose definition it has just applied.
 const DEFINITION: Duration = Duration::from_secs(5);
@@ -39,6 +42,15 @@ pub(super) struct Outcome {
     /// Its object and what is to be recorded of it; absent when the manifest names none.
     pub(super) record: Option<(ObjectKey, Record)>,
     pub(super) is_failed: bool,
+}
+
+/// Why a manifest was not written.
+#[derive(Debug, thiserror::Error)]
+enum Unwritten {
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
+    #[error(transparent)]
+    Spoke(#[from] spoke::error::Error),
 }
 
 impl Agent {
@@ -189,13 +201,12 @@ impl Agent {
     fn hold(&self, work: &str, desired: &Desired<'_>, record: &Record) {
         let mut index = self.index();
         let is_new = !index.kinds().contains(&desired.kind);
-        index.hold(
-            work,
-            &desired.key,
-            &desired.kind,
-            desired.field_manager(),
-            record.mark.as_ref(),
-        );
+        let claim = Claim {
+            field_manager: desired.field_manager(),
+            mark: record.mark.as_ref(),
+            is_owner: desired.is_owned,
+        };
+        index.hold(work, &desired.key, &desired.kind, &claim);
         if is_new {
             self.kinds_changed.notify_one();
         }
@@ -207,7 +218,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Sends one manifest.
+    /// Writes one manifest.
     async fn write(
         &self,
         work: &str,
@@ -216,27 +227,89 @@ impl Agent {
         sight: &Sight,
         applied_work: &AppliedManifestWork,
     ) -> Result<(), String> {
+        self.index().writing(&desired.key);
+        let answer = self.send_and_fold(work, desired, sight, applied_work).await;
+        self.index()
+            .written(work, &desired.key, asked, answer.as_ref().ok());
+        if let Err(Unwritten::Spoke(error)) = &answer
+            && error.is_not_found()
+        {
+            self.spoke.kinds().forget(&desired.kind).await;
+        }
+        answer.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Sends one manifest. What its author wrote by other means before is folded into what we own, and sent again: only
+    /// then does a field that is dropped later go away. Pods refuse a second apply.
+    async fn send_and_fold(
+        &self,
+        work: &str,
+        desired: &Desired<'_>,
+        sight: &Sight,
+        applied_work: &AppliedManifestWork,
+    ) -> Result<ObjectMeta, Unwritten> {
+        let mut answer = self.send(work, desired, sight, applied_work).await?;
+        let manager = desired.field_manager();
+        let is_applied = matches!(
+            desired.strategy,
+            Strategy::Update | Strategy::ServerSideApply { .. }
+        );
+        if !is_applied || desired.is_pod() {
+            return Ok(answer);
+        }
+        if let Some(folded) = fold(
+            answer.managed_fields.as_deref().unwrap_or_default(),
+            manager,
+        ) {
+            answer = self
+                .spoke
+                .set_managed_fields(&desired.kind, &desired.key, &answer, &folded)
+                .await?;
+            let sight = Sight::Present(Seen::of(&answer, manager));
+            answer = self.send(work, desired, &sight, applied_work).await?;
+        }
+        // Works that meet on one object may overtake one another: whoever comes last names them all. Each round is a
+        // work more that has met us, so there are few.
+        for _ in 0..SHARERS {
+            let seen = Seen::of(&answer, manager);
+            let wanted = self.owners(work, desired, &Sight::Present(seen.clone()), applied_work);
+            if wanted
+                .iter()
+                .all(|owner| seen.owners.iter().any(|there| there.uid == owner.uid))
+            {
+                break;
+            }
+            answer = self
+                .send(work, desired, &Sight::Present(seen), applied_work)
+                .await?;
+        }
+        Ok(answer)
+    }
+
+    async fn send(
+        &self,
+        work: &str,
+        desired: &Desired<'_>,
+        sight: &Sight,
+        applied_work: &AppliedManifestWork,
+    ) -> Result<ObjectMeta, Unwritten> {
         let owners = self.owners(work, desired, sight, applied_work);
-        let body = body(
-            desired.manifest,
-            &Circumstances {
-                is_namespaced: desired.kind.is_namespaced,
-                keeps_owners: matches!(desired.strategy, Strategy::ServerSideApply { .. }),
-                owners: &owners,
-                live_finalizers: match sight {
-                    Sight::Present(seen) => Some(&seen.finalizers),
-                    Sight::Unknown | Sight::Gone => None,
-                },
+        let circumstances = Circumstances {
+            is_namespaced: desired.kind.is_namespaced,
+            keeps_owners: matches!(desired.strategy, Strategy::ServerSideApply { .. }),
+            owners: &owners,
+            live_finalizers: match sight {
+                Sight::Present(seen) => Some(&seen.finalizers),
+                Sight::Unknown | Sight::Gone => None,
             },
-        )
-        .map_err(|error| error.to_string())?;
+        };
+        let body = body(desired.manifest, &circumstances)?;
         let force = match &desired.strategy {
             Strategy::ServerSideApply { force, .. } => *force,
             _ => true,
         };
-        self.index().writing(&desired.key);
-        let answer = match desired.strategy {
-            Strategy::CreateOnly => self.create(desired, body, &owners).await,
+        Ok(match desired.strategy {
+            Strategy::CreateOnly => self.create(desired, body, &owners).await?,
             _ => {
                 self.spoke
                     .apply(
@@ -246,18 +319,9 @@ impl Agent {
                         desired.field_manager(),
                         force,
                     )
-                    .await
+                    .await?
             }
-        };
-        self.index()
-            .written(work, &desired.key, asked, answer.as_ref().ok());
-        if answer
-            .as_ref()
-            .is_err_and(spoke::error::Error::is_not_found)
-        {
-            self.spoke.kinds().forget(&desired.kind).await;
-        }
-        answer.map(drop).map_err(|error| error.to_string())
+        })
     }
 
     /// Creates an object; of one that is there already, only the owners are ours.
@@ -308,27 +372,29 @@ impl Agent {
         if desired.is_owned {
             owners.push(reference(applied_work));
         }
-        let ours = applied_work.metadata.uid.as_deref();
-        if let Sight::Present(seen) = sight {
-            let others = seen
-                .owners
-                .iter()
-                .filter(|owner| is_applied_work(owner) && Some(&*owner.uid) != ours);
-            owners.extend(others.cloned());
-        }
         for sharer in self.index().sharers(work, &desired.key) {
             let Ok(name) = sharer.parse::<WorkName>() else {
                 continue;
             };
-            if let Some(other) = self
+            let record = self
                 .applied_works()
-                .get(&self.identity.hub.applied_work_name(&name))
-            {
-                let other = reference(&other);
-                let is_recorded = matches!(sight, Sight::Present(seen) if seen.owners.iter().any(|o| o.uid == other.uid));
-                if is_recorded && !owners.iter().any(|owner| owner.uid == other.uid) {
-                    owners.push(other);
-                }
+                .get(&self.identity.hub.applied_work_name(&name));
+            owners.extend(record.as_deref().map(reference));
+        }
+        let of_this_hub =
+            |owner: &OwnerReference| owner.name.starts_with(&self.identity.hub.to_string());
+        let mut foreign = self.foreign().holders(&desired.key);
+        if let Sight::Present(seen) = sight {
+            foreign.extend(
+                seen.owners
+                    .iter()
+                    .filter(|owner| is_applied_work(owner))
+                    .cloned(),
+            );
+        }
+        for owner in foreign {
+            if !of_this_hub(&owner) && !owners.iter().any(|known| known.uid == owner.uid) {
+                owners.push(owner);
             }
         }
         owners

@@ -83,6 +83,11 @@ impl<'a> Desired<'a> {
         }
     }
 
+    /// Whether it is a Pod, whose spec cannot be applied a second time.
+    pub fn is_pod(&self) -> bool {
+        self.key.group.is_empty() && self.key.resource == "pods"
+    }
+
     /// The digest of everything that is asked for: a change of any of it is a write.
     pub fn asked(&self) -> String {
         let text = format!(

@@ -10,6 +10,7 @@ use kube::{
 use serde_json::json;
 
 use super::{
+    index::Claim,
     records::{self, Records},
     removal::{Removal, removal},
     state::{Agent, Error, hub_error, params, spoke_error},
@@ -147,8 +148,12 @@ impl Agent {
                     self.index().release(work, key);
                 } else {
                     pending += 1;
-                    self.index()
-                        .hold(work, key, kind, AGENT_FIELD_MANAGER, None);
+                    let claim = Claim {
+                        field_manager: AGENT_FIELD_MANAGER,
+                        mark: None,
+                        is_owner: false,
+                    };
+                    self.index().hold(work, key, kind, &claim);
                 }
             }
             if pending > 0 {

@@ -165,13 +165,19 @@ fn on_record(
         }
         watcher::Event::InitApply(record) => {
             listed.insert(record.name_any());
+            if record.spec.hub_hash != hub {
+                agent.foreign().put(&record);
+            }
             agent.applied_works().put(without_managed_fields(record));
             Vec::new()
         }
         watcher::Event::InitDone => {
-            agent
+            let gone = agent
                 .applied_works()
                 .keep_only(|name| listed.contains(name));
+            for name in gone {
+                agent.foreign().remove(&name);
+            }
             agent
                 .works()
                 .names()
@@ -185,11 +191,15 @@ fn on_record(
             } else {
                 Vec::new()
             };
+            if record.spec.hub_hash != hub {
+                agent.foreign().put(&record);
+            }
             agent.applied_works().put(without_managed_fields(record));
             awake
         }
         watcher::Event::Delete(record) => {
             agent.applied_works().remove(&record.name_any());
+            agent.foreign().remove(&record.name_any());
             wake(&record)
         }
     }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Resource, ResourceExt, api::PatchParams};
 use tokio::sync::Notify;
 
-use super::{cache::Cache, index::Index, report::Hub};
+use super::{cache::Cache, foreign::Foreign, index::Index, report::Hub};
 use crate::{
     api::{
         names::HubHash,
@@ -45,6 +45,7 @@ pub struct Agent {
     works: Lock<Cache<ManifestWork>>,
     applied_works: Lock<Cache<AppliedManifestWork>>,
     index: Lock<Index>,
+    foreign: Lock<Foreign>,
     pub(super) kinds_changed: Notify,
 }
 
@@ -116,6 +117,7 @@ impl Agent {
             works: Lock::default(),
             applied_works: Lock::default(),
             index: Lock::default(),
+            foreign: Lock::default(),
             kinds_changed: Notify::new(),
         }
     }
@@ -143,6 +145,11 @@ impl Agent {
     /// What has been seen on the spoke.
     pub fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What other hubs' agents hold on the spoke.
+    pub fn foreign(&self) -> MutexGuard<'_, Foreign> {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The works on the hub.

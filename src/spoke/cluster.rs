@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    ManagedFieldsEntry, ObjectMeta, OwnerReference,
+};
 use kube::{
     Api, Client,
     api::{
@@ -118,6 +120,26 @@ impl Cluster {
         let answer = self
             .api(kind, key)
             .patch_metadata(&key.name, &params, &Patch::Merge(patch))
+            .await?;
+        Ok(answer.metadata)
+    }
+
+    /// Replaces who owns which field, of an object as it was answered.
+    pub async fn set_managed_fields(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        answered: &ObjectMeta,
+        entries: &[ManagedFieldsEntry],
+    ) -> Result<ObjectMeta, Error> {
+        let patch = serde_json::from_value(json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": answered.resource_version},
+            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        ]));
+        let patch = Patch::Json::<()>(patch.map_err(kube::Error::SerdeError)?);
+        let answer = self
+            .api(kind, key)
+            .patch_metadata(&key.name, &PatchParams::default(), &patch)
             .await?;
         Ok(answer.metadata)
     }

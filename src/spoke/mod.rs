@@ -9,4 +9,5 @@
 pub mod cluster;
 pub mod error;
 pub mod kinds;
+pub mod ownership;
 pub mod seen;

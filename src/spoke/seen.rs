@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     ManagedFieldsEntry, ObjectMeta, OwnerReference,
 };
 
+use super::ownership::is_ours;
 use crate::api::digest::Digest;
 
 /// A live object's metadata, reduced.
@@ -70,10 +71,4 @@ impl Stamp {
             time: entry.time.as_ref().map_or(0, |time| time.0.as_second()),
         }
     }
-}
-
-fn is_ours(entry: &ManagedFieldsEntry, field_manager: &str) -> bool {
-    entry.manager.as_deref() == Some(field_manager)
-        && entry.operation.as_deref() == Some("Apply")
-        && entry.subresource.as_deref().unwrap_or_default().is_empty()
 }

@@ -13,7 +13,10 @@
     reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
-mod agent_skeleton;
+mod agent_pair;
+mod agent_sharing;
+mod agent_strategies;
+mod agent_works;
 mod api_crds;
 mod api_objects;
 mod cli_help;
@@ -37,7 +40,9 @@ fn main() -> ExitCode {
         };
     }
     let cases = [
-        agent_skeleton::cases(),
+        agent_sharing::cases(),
+        agent_strategies::cases(),
+        agent_works::cases(),
         api_crds::cases(),
         cli_help::cases(),
         cli_install::cases(),

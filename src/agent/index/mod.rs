@@ -25,20 +25,29 @@ struct Held {
     kind: Kind,
     /// Whose entry in `managedFields` is ours.
     field_manager: String,
-    /// The works that hold it, and what each last asked for.
-    works: HashMap<String, Option<String>>,
+    /// The works that hold it.
+    works: HashMap<String, Holding>,
     sight: Sight,
     /// Our entry as the last answer, or the record, showed it.
     stamp: Option<Stamp>,
     is_drifted: bool,
-    /// A write is under way: what a watch shows meanwhile may be that very write, and waits for its answer.
+    /// What a watch shows during a write may be that very write, and waits for its answer.
     in_flight: InFlight,
 }
 
-enum InFlight {
-    No,
-    /// With the last that a watch has shown since, if anything.
-    Yes(Option<Seen>),
+#[derive(Default)]
+struct Holding {
+    /// What the work last asked for, if it has and was heard.
+    asked: Option<String>,
+    /// Whether the object goes away with the work.
+    is_owner: bool,
+}
+
+/// Writes under way, of works that share the object, and the last that a watch has shown since.
+#[derive(Default)]
+struct InFlight {
+    writes: usize,
+    missed: Option<Seen>,
 }
 
 /// What is known of an object.
@@ -50,6 +59,16 @@ pub enum Sight {
     Present(Seen),
     /// It is gone.
     Gone,
+}
+
+/// How a work holds an object.
+pub struct Claim<'a> {
+    /// Whose entry in `managedFields` is ours.
+    pub field_manager: &'a str,
+    /// What is on record from before this process.
+    pub mark: Option<&'a Mark>,
+    /// Whether the object goes away with the work.
+    pub is_owner: bool,
 }
 
 /// What a pass needs to know of an object.
@@ -73,34 +92,34 @@ struct Watched {
 }
 
 impl Index {
-    /// Notes that a work holds an object, with what is on record about it.
-    pub fn hold(
-        &mut self,
-        work: &str,
-        key: &ObjectKey,
-        kind: &Kind,
-        field_manager: &str,
-        mark: Option<&Mark>,
-    ) {
+    /// Notes that a work holds an object.
+    pub fn hold(&mut self, work: &str, key: &ObjectKey, kind: &Kind, claim: &Claim<'_>) {
         self.kinds.entry(kind.clone()).or_default();
         let held = self.objects.entry(key.clone()).or_insert_with(|| Held {
             kind: kind.clone(),
-            field_manager: field_manager.to_owned(),
+            field_manager: claim.field_manager.to_owned(),
             works: HashMap::new(),
             sight: Sight::Unknown,
             stamp: None,
             is_drifted: false,
-            in_flight: InFlight::No,
+            in_flight: InFlight::default(),
         });
         held.kind = kind.clone();
-        field_manager.clone_into(&mut held.field_manager);
+        claim.field_manager.clone_into(&mut held.field_manager);
         if !held.works.contains_key(work) {
-            held.works
-                .insert(work.to_owned(), mark.map(|mark| mark.asked.clone()));
+            let asked = claim.mark.map(|mark| mark.asked.clone());
+            held.works.insert(
+                work.to_owned(),
+                Holding {
+                    asked,
+                    is_owner: false,
+                },
+            );
             if held.stamp.is_none() {
-                held.stamp = mark.map(|mark| mark.stamp.clone());
+                held.stamp = claim.mark.map(|mark| mark.stamp.clone());
             }
         }
+        held.works.entry(work.to_owned()).or_default().is_owner = claim.is_owner;
     }
 
     /// Notes that a work no longer holds an object.
@@ -126,15 +145,14 @@ impl Index {
             .collect()
     }
 
-    /// The other works that hold an object.
+    /// The other works that own an object.
     pub fn sharers(&self, work: &str, key: &ObjectKey) -> Vec<String> {
-        let works = self.objects.get(key).map(|held| held.works.keys());
-        works
+        let works = self.objects.get(key).map(|held| held.works.iter());
+        let others = works
             .into_iter()
             .flatten()
-            .filter(|name| *name != work)
-            .cloned()
-            .collect()
+            .filter(|(name, holding)| *name != work && holding.is_owner);
+        others.map(|(name, _)| name.clone()).collect()
     }
 
     /// The kinds to be watched.
@@ -153,7 +171,10 @@ impl Index {
             },
             Some(held) => View {
                 sight: held.sight.clone(),
-                asked: held.works.get(work).cloned().flatten(),
+                asked: held
+                    .works
+                    .get(work)
+                    .and_then(|holding| holding.asked.clone()),
                 is_drifted: held.is_drifted,
                 is_watched: self
                     .kinds
@@ -166,7 +187,7 @@ impl Index {
     /// A write is about to be sent.
     pub fn writing(&mut self, key: &ObjectKey) {
         if let Some(held) = self.objects.get_mut(key) {
-            held.in_flight = InFlight::Yes(None);
+            held.in_flight.writes += 1;
         }
     }
 
@@ -179,19 +200,18 @@ impl Index {
         answer: Option<&ObjectMeta>,
     ) -> Option<Stamp> {
         let held = self.objects.get_mut(key)?;
-        let missed = match std::mem::replace(&mut held.in_flight, InFlight::No) {
-            InFlight::Yes(missed) => missed,
-            InFlight::No => None,
-        };
+        held.in_flight.writes = held.in_flight.writes.saturating_sub(1);
         if let Some(meta) = answer {
             let seen = Seen::of(meta, &held.field_manager);
             held.stamp.clone_from(&seen.stamp);
-            held.works.insert(work.to_owned(), Some(asked.to_owned()));
+            held.works.entry(work.to_owned()).or_default().asked = Some(asked.to_owned());
             held.sight = Sight::Present(seen);
             held.is_drifted = false;
         }
-        if let Some(seen) = missed {
-            held.see(seen);
+        if held.in_flight.writes == 0
+            && let Some(missed) = held.in_flight.missed.take()
+        {
+            held.see(missed);
         }
         held.stamp.clone()
     }
@@ -217,8 +237,8 @@ impl Index {
             return Vec::new();
         };
         let seen = Seen::of(meta, &held.field_manager);
-        if let InFlight::Yes(missed) = &mut held.in_flight {
-            *missed = Some(seen);
+        if held.in_flight.writes > 0 {
+            held.in_flight.missed = Some(seen);
             return Vec::new();
         }
         let before = (matches!(held.sight, Sight::Present(_)), held.is_drifted);
@@ -266,10 +286,7 @@ impl Index {
             .iter_mut()
             .filter(|(_, held)| held.kind == *kind)
         {
-            if !shown.contains(key)
-                && held.sight != Sight::Gone
-                && matches!(held.in_flight, InFlight::No)
-            {
+            if !shown.contains(key) && held.sight != Sight::Gone && held.in_flight.writes == 0 {
                 held.sight = Sight::Unknown;
             }
             works.extend(held.works.keys().cloned());

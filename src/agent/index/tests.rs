@@ -26,6 +26,14 @@ fn key() -> ObjectKey {
     }
 }
 
+fn claim(mark: Option<&Mark>) -> Claim<'_> {
+    Claim {
+        field_manager: "work-agent",
+        mark,
+        is_owner: true,
+    }
+}
+
 fn meta(version: u64, fields: &serde_json::Value, second: i64) -> ObjectMeta {
     ObjectMeta {
         uid: Some("u".into()),
@@ -44,7 +52,7 @@ fn meta(version: u64, fields: &serde_json::Value, second: i64) -> ObjectMeta {
 /// An index with one object, applied by one work, its watch up to date.
 fn applied() -> Index {
     let mut index = Index::default();
-    index.hold("web", &key(), &kind(), "work-agent", None);
+    index.hold("web", &key(), &kind(), &claim(None));
     index.listing(&kind());
     index.listed(&kind());
     index.writing(&key());
@@ -60,7 +68,7 @@ fn applied() -> Index {
 #[test]
 fn our_own_write_is_no_drift() {
     let mut index = Index::default();
-    index.hold("web", &key(), &kind(), "work-agent", None);
+    index.hold("web", &key(), &kind(), &claim(None));
     index.writing(&key());
     let answer = meta(10, &json!({"f:a": {}}), 100);
     assert_eq!(
@@ -155,7 +163,7 @@ fn a_record_spares_the_apply_when_the_object_is_as_it_was_left() {
         (meta(99, &json!({}), 100), true),
     ] {
         let mut index = Index::default();
-        index.hold("web", &key(), &kind(), "work-agent", Some(&mark));
+        index.hold("web", &key(), &kind(), &claim(Some(&mark)));
         index.appeared(&kind(), &key(), &shown);
         let view = index.view("web", &key());
         assert_eq!(
@@ -168,7 +176,7 @@ fn a_record_spares_the_apply_when_the_object_is_as_it_was_left() {
 #[test]
 fn a_kind_is_watched_while_somebody_holds_one() {
     let mut index = applied();
-    index.hold("other", &key(), &kind(), "work-agent", None);
+    index.hold("other", &key(), &kind(), &claim(None));
     index.release("web", &key());
     assert_eq!(index.kinds().len(), 1);
     index.release("other", &key());

@@ -1,22 +1,18 @@
-//! A work on its way: from the hub to the spoke, back as status, and away again.
+//! A work on its way: from the hub to the spoke, kept there, back as status, and away again.
 
-use std::{
-    process::{Child, Command, Stdio},
-    sync::Arc,
-    time::Duration,
-};
+use std::sync::Arc;
 
-use gitspoke::api::work::{applied::AppliedManifestWork, spec::ManifestWork};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
-    Api, Client, ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
+    agent_pair::{PATIENCE, Pair},
     harness::cases,
-    servers::{Lab, control_plane::ControlPlane, install, wait},
+    servers::{Lab, wait},
 };
 
 cases!(
@@ -28,186 +24,7 @@ cases!(
         a_restart_writes_nothing_again,
         a_definition_and_its_object_come_together,
         what_cannot_be_applied_says_why_and_does_not_stop_the_others,
-        two_works_share_an_object,
-        orphans_stay,
 );
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A cluster on the hub, its spoke, and a real agent between them.
-struct Pair {
-    hub: Client,
-    spoke: Client,
-    cluster: String,
-    arguments: Vec<String>,
-    agent: Child,
-}
-
-impl Pair {
-    async fn start(lab: &Lab) -> Self {
-        let (hub_plane, spoke_plane) = (lab.hub().await, lab.spoke().await);
-        let (hub, spoke) = (hub_plane.client().await, spoke_plane.client().await);
-        install::crds(&hub).await;
-        install::crds(&spoke).await;
-        let cluster = lab.unique_name("edge");
-        for client in [&hub, &spoke] {
-            let namespace: Namespace =
-                serde_json::from_value(json!({"metadata": {"name": cluster}})).unwrap();
-            Api::all(client.clone())
-                .create(&PostParams::default(), &namespace)
-                .await
-                .unwrap();
-        }
-        let path = |plane: &ControlPlane| plane.admin_kubeconfig().display().to_string();
-        let arguments = vec![
-            "agent".to_owned(),
-            format!("--spoke-cluster-name={cluster}"),
-            format!("--hub-kubeconfig={}", path(hub_plane)),
-            format!("--spoke-kubeconfig={}", path(spoke_plane)),
-            format!("--agent-id={cluster}"),
-            "--log=warn".to_owned(),
-        ];
-        let agent = run_agent(&arguments);
-        Self {
-            hub,
-            spoke,
-            cluster,
-            arguments,
-            agent,
-        }
-    }
-
-    fn restart(&mut self) {
-        self.kill();
-        self.agent = run_agent(&self.arguments);
-    }
-
-    fn kill(&mut self) {
-        self.agent.kill().unwrap();
-        self.agent.wait().unwrap();
-    }
-
-    fn works(&self) -> Api<ManifestWork> {
-        Api::namespaced(self.hub.clone(), &self.cluster)
-    }
-
-    fn maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.spoke.clone(), &self.cluster)
-    }
-
-    fn map(&self, name: &str, value: &str) -> Value {
-        json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": self.cluster},
-            "data": {"key": value},
-        })
-    }
-
-    /// The work's full name. Records on a spoke are named after hub and work, and the cases share both.
-    fn named(&self, work: &str) -> String {
-        format!("{}-{work}", self.cluster)
-    }
-
-    async fn put(&self, name: &str, spec: Value) {
-        let name = &self.named(name);
-        let object = json!({
-            "apiVersion": "work.open-cluster-management.io/v1",
-            "kind": "ManifestWork",
-            "metadata": {"name": name},
-            "spec": spec,
-        });
-        let params = PatchParams::apply("somebody").force();
-        self.works()
-            .patch(name, &params, &Patch::Apply(object))
-            .await
-            .unwrap();
-    }
-
-    async fn put_manifests(&self, name: &str, manifests: &[Value]) {
-        self.put(name, json!({"workload": {"manifests": manifests}}))
-            .await;
-    }
-
-    /// Waits until a condition of the work says this, about the work as it is now.
-    async fn until(&self, work: &str, condition: &str, status: &str) -> ManifestWork {
-        let (works, name) = (self.works(), self.named(work));
-        wait::until(
-            &format!("{work} to be {condition}={status}"),
-            PATIENCE,
-            || async {
-                let work = works.get(&name).await.map_err(|error| error.to_string())?;
-                let conditions = work
-                    .status
-                    .clone()
-                    .and_then(|status| status.conditions)
-                    .unwrap_or_default()
-                    .0;
-                let holds = conditions.iter().any(|found| {
-                    found.type_ == condition
-                        && found.status == status
-                        && found.observed_generation == work.metadata.generation
-                });
-                if holds {
-                    Ok(work)
-                } else {
-                    Err(format!("{conditions:?}"))
-                }
-            },
-        )
-        .await
-    }
-
-    async fn delete(&self, work: &str) {
-        self.works()
-            .delete(&self.named(work), &DeleteParams::default())
-            .await
-            .unwrap();
-        let (works, name) = (self.works(), self.named(work));
-        wait::until(&format!("{work} to be gone"), PATIENCE, || async {
-            match works.get_opt(&name).await {
-                Ok(None) => Ok(()),
-                Ok(Some(work)) => Err(format!("{:?} {:?}", work.metadata.finalizers, work.status)),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-        .await;
-    }
-
-    async fn value_of(&self, name: &str) -> Option<String> {
-        let map = self.maps().get_opt(name).await.unwrap()?;
-        map.data.and_then(|data| data.get("key").cloned())
-    }
-
-    async fn record_of(&self, work: &str) -> AppliedManifestWork {
-        let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
-        let all = records
-            .list(&kube::api::ListParams::default())
-            .await
-            .unwrap();
-        all.items
-            .into_iter()
-            .find(|record| {
-                record.spec.manifest_work_name == self.named(work)
-                    && record.spec.agent_id.as_deref() == Some(&self.cluster)
-            })
-            .unwrap()
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn run_agent(arguments: &[String]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_gitspoke"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap()
-}
 
 async fn a_work_is_applied_reported_and_deleted(lab: Arc<Lab>) {
     let pair = Pair::start(&lab).await;
@@ -478,57 +295,4 @@ async fn what_cannot_be_applied_says_why_and_does_not_stop_the_others(lab: Arc<L
             .map_err(|error| error.to_string())
     })
     .await;
-}
-
-async fn two_works_share_an_object(lab: Arc<Lab>) {
-    let pair = Pair::start(&lab).await;
-    for work in ["first", "second"] {
-        pair.put_manifests(work, &[pair.map("shared", "1")]).await;
-        pair.until(work, "Available", "True").await;
-    }
-    let owners = || async {
-        pair.maps()
-            .get("shared")
-            .await
-            .unwrap()
-            .owner_references()
-            .len()
-    };
-    wait::until("both to own it", PATIENCE, || async {
-        let found = owners().await;
-        if found == 2 {
-            Ok(())
-        } else {
-            Err(format!("{found} owners"))
-        }
-    })
-    .await;
-    let uid = pair.maps().get("shared").await.unwrap().uid();
-    pair.delete("first").await;
-    let left = pair.maps().get("shared").await.unwrap();
-    assert_eq!((left.uid(), left.owner_references().len()), (uid, 1));
-    pair.delete("second").await;
-    assert_eq!(pair.value_of("shared").await, None);
-}
-
-async fn orphans_stay(lab: Arc<Lab>) {
-    let pair = Pair::start(&lab).await;
-    pair.put_manifests("web", &[pair.map("kept", "1")]).await;
-    pair.until("web", "Available", "True").await;
-    let spec = json!({
-        "workload": {"manifests": [pair.map("kept", "1")]},
-        "deleteOption": {"propagationPolicy": "Orphan"},
-    });
-    pair.put("web", spec).await;
-    pair.until("web", "Applied", "True").await;
-    assert!(
-        pair.maps()
-            .get("kept")
-            .await
-            .unwrap()
-            .owner_references()
-            .is_empty()
-    );
-    pair.delete("web").await;
-    assert_eq!(pair.value_of("kept").await.as_deref(), Some("1"));
 }
