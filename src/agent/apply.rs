@@ -13,7 +13,7 @@ use super::{
     need::{Need, need},
     records::{Mark, Record, Records},
     removal::is_applied_work,
-    state::{Agent, reference},
+    state::{Agent, Key, reference},
 };
 use crate::{
     api::{
@@ -134,7 +134,7 @@ impl Agent {
         let name = work.name_any();
         let Some(record) = planned.get(&desired.key).cloned() else {
             // Its kind has appeared during this pass, so the intent does not name it yet; the next pass's will.
-            self.queue.add((), name, Wake::Now).await;
+            self.queue.add((), Key::Work(name), Wake::Now).await;
             return None;
         };
         self.hold(&name, &desired, &record);
@@ -200,14 +200,12 @@ impl Agent {
 
     fn hold(&self, work: &str, desired: &Desired<'_>, record: &Record) {
         let mut index = self.index();
-        let is_new = !index.kinds().contains(&desired.kind);
         let claim = Claim {
             field_manager: desired.field_manager(),
             mark: record.mark.as_ref(),
             is_owner: desired.is_owned,
         };
-        index.hold(work, &desired.key, &desired.kind, &claim);
-        if is_new {
+        if index.hold(work, &desired.key, &desired.kind, &claim) {
             self.kinds_changed.notify_one();
         }
     }

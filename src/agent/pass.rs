@@ -10,7 +10,7 @@ use super::{
     desired::{key_of, wanted_kind},
     records::{self, Records},
     removal::untracked,
-    state::{Agent, Error, hub_error},
+    state::{Agent, Error, Key, hub_error},
 };
 use crate::{
     api::{
@@ -23,8 +23,15 @@ use crate::{
 };
 
 impl Agent {
-    /// Brings one work as far as it can be brought now.
-    pub async fn pass(&self, name: &str) -> Result<(), Error> {
+    /// Brings whatever a key stands for as far as it can be brought now.
+    pub async fn pass(&self, key: &Key) -> Result<(), Error> {
+        match key {
+            Key::Work(name) => self.pass_over_work(name).await,
+            Key::Record(name) => self.look_after(name).await,
+        }
+    }
+
+    async fn pass_over_work(&self, name: &str) -> Result<(), Error> {
         let record_name = self
             .identity
             .hub

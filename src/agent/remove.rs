@@ -53,22 +53,27 @@ impl Agent {
                     .map_err(hub_error("write the status"))?;
                 self.works().put(answer);
             }
-            let uid = applied_work.metadata.uid.clone();
-            let params = DeleteParams {
-                preconditions: Some(Preconditions {
-                    uid,
-                    ..Preconditions::default()
-                }),
-                ..DeleteParams::default()
-            };
-            let action = format!("delete AppliedManifestWork {}", applied_work.name_any());
-            self.applied
-                .delete(&applied_work.name_any(), &params)
-                .await
-                .map_err(spoke_error(action))?;
-            return Ok(());
+            return self.delete_record(&applied_work).await;
         }
         self.clean(&name, &applied_work).await
+    }
+
+    /// Deletes a record. Its finalizer keeps it until everything it holds is gone.
+    pub(super) async fn delete_record(&self, record: &AppliedManifestWork) -> Result<(), Error> {
+        let name = record.name_any();
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: record.metadata.uid.clone(),
+                ..Preconditions::default()
+            }),
+            ..DeleteParams::default()
+        };
+        match self.applied.delete(&name, &params).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            answer => answer
+                .map(drop)
+                .map_err(spoke_error(format!("delete AppliedManifestWork {name}"))),
+        }
     }
 
     /// Empties a record that is being deleted, then lets it go.
@@ -131,7 +136,7 @@ impl Agent {
             })? {
                 Some(kind) => known.push((Rank::of(Some(&kind.resource.kind)), key.clone(), kind)),
                 // The kind is gone, and every object of it with it.
-                None => self.index().release(work, key),
+                None => self.release(work, key),
             }
         }
         records.retain(|key, _| known.iter().any(|(_, known, _)| known == key));
@@ -145,7 +150,7 @@ impl Agent {
                     .await?
                 {
                     records.remove(key);
-                    self.index().release(work, key);
+                    self.release(work, key);
                 } else {
                     pending += 1;
                     let claim = Claim {
@@ -153,15 +158,22 @@ impl Agent {
                         mark: None,
                         is_owner: false,
                     };
-                    self.index().hold(work, key, kind, &claim);
+                    if self.index().hold(work, key, kind, &claim) {
+                        self.kinds_changed.notify_one();
+                    }
                 }
             }
             if pending > 0 {
                 break;
             }
         }
-        self.kinds_changed.notify_one();
         Ok(records)
+    }
+
+    fn release(&self, work: &str, key: &ObjectKey) {
+        if self.index().release(work, key) {
+            self.kinds_changed.notify_one();
+        }
     }
 
     /// Removes one object. Returns whether nothing of it is left to wait for.

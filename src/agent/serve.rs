@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     report::Hub,
-    state::{Agent, Disposition, Identity},
+    state::{Agent, Disposition, Identity, Key},
     watches,
 };
 use crate::{
@@ -85,8 +85,8 @@ async fn follow(
             }
         };
         if works_known && records_known {
-            for (name, wake) in awake {
-                agent.queue().add((), name, wake).await;
+            for (key, wake) in awake {
+                agent.queue().add((), key, wake).await;
             }
         }
     }
@@ -107,7 +107,7 @@ fn on_work(
     agent: &Agent,
     event: watcher::Event<ManifestWork>,
     listed: &mut HashSet<String>,
-) -> Vec<(String, Wake)> {
+) -> Vec<(Key, Wake)> {
     match event {
         watcher::Event::Init => {
             listed.clear();
@@ -120,27 +120,30 @@ fn on_work(
         }
         watcher::Event::InitDone => {
             agent.works().keep_only(|name| listed.contains(name));
-            agent
-                .works()
-                .names()
-                .into_iter()
-                .map(|name| (name, Wake::Now))
-                .collect()
+            agent.everything()
         }
         watcher::Event::Apply(work) => {
             let name = work.name_any();
             let asks = Asks::of(&work);
             let known = agent.works().put(without_managed_fields(work));
+            let is_new = known.is_none();
             let is_news = known.is_none_or(|known| Asks::of(&known) != asks);
-            if is_news {
-                vec![(name, Wake::Fresh)]
-            } else {
-                Vec::new()
-            }
+            let work = is_news.then(|| (Key::Work(name.clone()), Wake::Fresh));
+            // A work that comes back calls off the eviction of its record.
+            let record = agent
+                .record_of(&name)
+                .filter(|_| is_new)
+                .map(|record| (Key::Record(record), Wake::Now));
+            work.into_iter().chain(record).collect()
         }
         watcher::Event::Delete(work) => {
             agent.works().remove(&work.name_any());
-            Vec::new()
+            // Without our finalizer a work can vanish before its record does.
+            agent
+                .record_of(&work.name_any())
+                .map(|record| (Key::Record(record), Wake::Now))
+                .into_iter()
+                .collect()
         }
     }
 }
@@ -149,14 +152,14 @@ fn on_record(
     agent: &Agent,
     event: watcher::Event<AppliedManifestWork>,
     listed: &mut HashSet<String>,
-) -> Vec<(String, Wake)> {
+) -> Vec<(Key, Wake)> {
     let hub = agent.identity().hub.to_string();
     let wake = |record: &AppliedManifestWork| {
-        if record.spec.hub_hash == hub {
-            vec![(record.spec.manifest_work_name.clone(), Wake::Now)]
-        } else {
-            Vec::new()
-        }
+        let is_ours = record.spec.hub_hash == hub;
+        let work = is_ours.then(|| (Key::Work(record.spec.manifest_work_name.clone()), Wake::Now));
+        work.into_iter()
+            .chain([(Key::Record(record.name_any()), Wake::Now)])
+            .collect::<Vec<_>>()
     };
     match event {
         watcher::Event::Init => {
@@ -178,19 +181,12 @@ fn on_record(
             for name in gone {
                 agent.foreign().remove(&name);
             }
-            agent
-                .works()
-                .names()
-                .into_iter()
-                .map(|name| (name, Wake::Now))
-                .collect()
+            agent.everything()
         }
         watcher::Event::Apply(record) => {
-            let awake = if record.metadata.deletion_timestamp.is_some() {
-                wake(&record)
-            } else {
-                Vec::new()
-            };
+            let is_news = record.metadata.deletion_timestamp.is_some()
+                || agent.applied_works().get(&record.name_any()).is_none();
+            let awake = if is_news { wake(&record) } else { Vec::new() };
             if record.spec.hub_hash != hub {
                 agent.foreign().put(&record);
             }
@@ -244,7 +240,7 @@ async fn work(agent: Arc<Agent>, stop: CancellationToken) -> Result<(), Infallib
             Ok(()) => turn.done(),
             Err(error) => {
                 tracing::info!(
-                    work = turn.key(),
+                    key = ?turn.key(),
                     error = &error as &dyn std::error::Error,
                     "not finished; will try again"
                 );

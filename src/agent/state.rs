@@ -12,11 +12,11 @@ use tokio::sync::Notify;
 use super::{cache::Cache, foreign::Foreign, index::Index, report::Hub};
 use crate::{
     api::{
-        names::HubHash,
+        names::{HubHash, WorkName},
         wellknown::AGENT_FIELD_MANAGER,
         work::{applied::AppliedManifestWork, spec::ManifestWork},
     },
-    runtime::queue::Queue,
+    runtime::queue::{Queue, Wake},
     spoke::{self, cluster::Cluster},
 };
 
@@ -33,6 +33,17 @@ pub struct Identity {
     pub hub: HubHash,
     /// The owner of its AppliedManifestWorks.
     pub agent_id: String,
+    /// How long a record outlives its work.
+    pub eviction_grace: Duration,
+}
+
+/// What there may be something to do about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A work of this hub, by name.
+    Work(String),
+    /// A record on the spoke that may have lost its work, by its own name.
+    Record(String),
 }
 
 /// Everything a pass needs.
@@ -41,7 +52,7 @@ pub struct Agent {
     pub(super) hub: Hub,
     pub(super) spoke: Cluster,
     pub(super) applied: Api<AppliedManifestWork>,
-    pub(super) queue: Queue<(), String>,
+    pub(super) queue: Queue<(), Key>,
     works: Lock<Cache<ManifestWork>>,
     applied_works: Lock<Cache<AppliedManifestWork>>,
     index: Lock<Index>,
@@ -81,6 +92,9 @@ pub enum Error {
     /// Objects are still being deleted.
     #[error("{0} objects are still being deleted")]
     StillThere(usize),
+    /// The work of a record has vanished; the record goes after this long.
+    #[error("its work has vanished; it will be removed in {0:?}")]
+    Evicting(Duration),
     /// The work's name is too long to have a record on the spoke.
     #[error(transparent)]
     Name(#[from] crate::api::names::InvalidName),
@@ -99,6 +113,7 @@ impl Error {
     /// What follows from it.
     pub fn disposition(&self) -> Disposition {
         match self {
+            Self::Evicting(rest) => Disposition::LookAgain(*rest),
             Self::StillThere(_) => Disposition::LookAgain(Duration::from_secs(2)),
             _ => Disposition::Retry,
         }
@@ -107,7 +122,7 @@ impl Error {
 
 impl Agent {
     /// An agent that knows nothing yet.
-    pub fn new(identity: Identity, hub: Hub, spoke: Cluster, queue: Queue<(), String>) -> Self {
+    pub fn new(identity: Identity, hub: Hub, spoke: Cluster, queue: Queue<(), Key>) -> Self {
         Self {
             applied: Api::all(spoke.client().clone()),
             identity,
@@ -133,7 +148,7 @@ impl Agent {
     }
 
     /// The works that have something to do.
-    pub fn queue(&self) -> &Queue<(), String> {
+    pub fn queue(&self) -> &Queue<(), Key> {
         &self.queue
     }
 
@@ -157,7 +172,21 @@ impl Agent {
         self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The records on the spoke, by the name of their work.
+    /// The name of a work's record, if it can have one.
+    pub fn record_of(&self, work: &str) -> Option<String> {
+        work.parse::<WorkName>()
+            .ok()
+            .map(|work| self.identity.hub.applied_work_name(&work))
+    }
+
+    /// Everything there is, to be looked at once.
+    pub fn everything(&self) -> Vec<(Key, Wake)> {
+        let works = self.works().names().into_iter().map(Key::Work);
+        let records = self.applied_works().names().into_iter().map(Key::Record);
+        works.chain(records).map(|key| (key, Wake::Now)).collect()
+    }
+
+    /// The records on the spoke, by their own name.
     pub fn applied_works(&self) -> MutexGuard<'_, Cache<AppliedManifestWork>> {
         self.applied_works
             .lock()

@@ -14,7 +14,7 @@ use kube::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::state::Agent;
+use super::state::{Agent, Key};
 use crate::{
     runtime::queue::Wake,
     spoke::{cluster::ObjectKey, kinds::Kind},
@@ -53,7 +53,7 @@ pub async fn watch(
             () = agent.kinds_changed().notified() => {}
             Some((kind, event)) = shown.next(), if !shown.is_empty() => {
                 for work in take_in(&agent, &kind, event) {
-                    agent.queue().add((), work, Wake::Now).await;
+                    agent.queue().add((), Key::Work(work), Wake::Now).await;
                 }
             }
         }

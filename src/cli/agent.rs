@@ -41,6 +41,14 @@ pub struct Agent {
     #[arg(long = "agent-id", value_name = "ID")]
     id: Option<String>,
 
+    /// How long what a work has applied outlives it, when it vanishes without being deleted; 876000h or more: for ever.
+    #[arg(
+        long = "appliedmanifestwork-eviction-grace-period",
+        default_value = "60m",
+        value_name = "DURATION"
+    )]
+    eviction_grace: kube::core::Duration,
+
     /// Works that are worked on at the same time.
     #[arg(long, alias = "workload-agent-workers", default_value_t = 10, value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..))]
@@ -63,6 +71,7 @@ async fn serve(agent: Agent) -> Result<(), Failure> {
     let settings = Settings {
         cluster: agent.spoke_cluster_name,
         identity: Identity {
+            eviction_grace: agent.eviction_grace.into(),
             agent_id: agent.id.unwrap_or_else(|| hash.to_string()),
             hub: hash,
         },

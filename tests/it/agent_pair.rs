@@ -29,6 +29,11 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) async fn start(lab: &Lab) -> Self {
+        Self::start_with(lab, &[]).await
+    }
+
+    /// With more flags for the agent.
+    pub(crate) async fn start_with(lab: &Lab, flags: &[&str]) -> Self {
         let (hub_plane, spoke_plane) = (lab.hub().await, lab.spoke().await);
         let (hub, spoke) = (hub_plane.client().await, spoke_plane.client().await);
         install::crds(&hub).await;
@@ -43,7 +48,7 @@ impl Pair {
                 .unwrap();
         }
         let path = |plane: &ControlPlane| plane.admin_kubeconfig().display().to_string();
-        let arguments = vec![
+        let mut arguments = vec![
             "agent".to_owned(),
             format!("--spoke-cluster-name={cluster}"),
             format!("--hub-kubeconfig={}", path(hub_plane)),
@@ -51,6 +56,7 @@ impl Pair {
             format!("--agent-id={cluster}"),
             "--log=warn".to_owned(),
         ];
+        arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let agent = run_agent(&arguments);
         Self {
             hub,

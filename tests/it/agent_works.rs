@@ -24,6 +24,8 @@ cases!(
         a_restart_writes_nothing_again,
         a_definition_and_its_object_come_together,
         what_cannot_be_applied_says_why_and_does_not_stop_the_others,
+        what_a_vanished_work_applied_goes_after_the_grace_period,
+        a_work_that_comes_back_in_time_keeps_its_objects,
 );
 
 async fn a_work_is_applied_reported_and_deleted(lab: Arc<Lab>) {
@@ -295,4 +297,69 @@ async fn what_cannot_be_applied_says_why_and_does_not_stop_the_others(lab: Arc<L
             .map_err(|error| error.to_string())
     })
     .await;
+}
+
+async fn what_a_vanished_work_applied_goes_after_the_grace_period(lab: Arc<Lab>) {
+    let mut pair =
+        Pair::start_with(&lab, &["--appliedmanifestwork-eviction-grace-period=1s"]).await;
+    pair.put_manifests("web", &[pair.map("one", "1")]).await;
+    pair.until("web", "Available", "True").await;
+    vanish(&mut pair, "web").await;
+    wait::until("the object to be evicted", PATIENCE, || async {
+        pair.value_of("one")
+            .await
+            .map_or(Ok(()), |_| Err("it is there".to_owned()))
+    })
+    .await;
+}
+
+async fn a_work_that_comes_back_in_time_keeps_its_objects(lab: Arc<Lab>) {
+    let mut pair = Pair::start(&lab).await;
+    pair.put_manifests("web", &[pair.map("one", "1")]).await;
+    pair.until("web", "Available", "True").await;
+    let uid = pair.maps().get("one").await.unwrap().uid();
+    vanish(&mut pair, "web").await;
+    let is_evicting = async || {
+        let status = pair.record_of("web").await.status;
+        status
+            .and_then(|status| status.eviction_start_time)
+            .is_some()
+    };
+    wait::until("the eviction to start", PATIENCE, || async {
+        if is_evicting().await {
+            Ok(())
+        } else {
+            Err("no start time".to_owned())
+        }
+    })
+    .await;
+    assert_eq!(pair.maps().get("one").await.unwrap().uid(), uid);
+
+    pair.put_manifests("web", &[pair.map("one", "1")]).await;
+    pair.until("web", "Available", "True").await;
+    wait::until("the eviction to be called off", PATIENCE, || async {
+        if is_evicting().await {
+            Err("still evicting".to_owned())
+        } else {
+            Ok(())
+        }
+    })
+    .await;
+    assert_eq!(pair.maps().get("one").await.unwrap().uid(), uid);
+}
+
+/// Makes a work vanish without the agent's consent, as a hub that is restored from a backup does.
+async fn vanish(pair: &mut Pair, work: &str) {
+    let name = pair.named(work);
+    let strip = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    pair.kill();
+    pair.works()
+        .patch(&name, &PatchParams::default(), &strip)
+        .await
+        .unwrap();
+    pair.works()
+        .delete(&name, &DeleteParams::default())
+        .await
+        .unwrap();
+    pair.restart();
 }

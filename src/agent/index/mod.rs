@@ -86,15 +86,24 @@ pub struct View {
 
 #[derive(Default)]
 struct Watched {
+    /// How many objects are held.
+    objects: usize,
     is_synced: bool,
     /// While a list is under way: what it has shown so far.
     listed: HashSet<ObjectKey>,
 }
 
 impl Index {
-    /// Notes that a work holds an object.
-    pub fn hold(&mut self, work: &str, key: &ObjectKey, kind: &Kind, claim: &Claim<'_>) {
-        self.kinds.entry(kind.clone()).or_default();
+    /// Notes that a work holds an object. Returns whether it is the first of its kind.
+    pub fn hold(&mut self, work: &str, key: &ObjectKey, kind: &Kind, claim: &Claim<'_>) -> bool {
+        let is_first = !self.kinds.contains_key(kind);
+        let before = self.objects.get(key).map(|held| held.kind.clone());
+        if before.as_ref() != Some(kind) {
+            self.kinds.entry(kind.clone()).or_default().objects += 1;
+            if let Some(before) = before {
+                self.let_go(&before);
+            }
+        }
         let held = self.objects.entry(key.clone()).or_insert_with(|| Held {
             kind: kind.clone(),
             field_manager: claim.field_manager.to_owned(),
@@ -120,29 +129,33 @@ impl Index {
             }
         }
         held.works.entry(work.to_owned()).or_default().is_owner = claim.is_owner;
+        is_first
     }
 
-    /// Notes that a work no longer holds an object.
-    pub fn release(&mut self, work: &str, key: &ObjectKey) {
-        if let Some(held) = self.objects.get_mut(key) {
-            held.works.remove(work);
-            if held.works.is_empty() {
-                self.objects.remove(key);
-            }
+    /// Notes that a work no longer holds an object. Returns whether it was the last of its kind.
+    pub fn release(&mut self, work: &str, key: &ObjectKey) -> bool {
+        let Some(held) = self.objects.get_mut(key) else {
+            return false;
+        };
+        held.works.remove(work);
+        if !held.works.is_empty() {
+            return false;
         }
-        let objects = &self.objects;
-        self.kinds
-            .retain(|kind, _| objects.values().any(|held| held.kind == *kind));
+        let kind = held.kind.clone();
+        self.objects.remove(key);
+        self.let_go(&kind)
     }
 
-    /// The objects that a work holds.
-    pub fn held_by(&self, work: &str) -> Vec<(ObjectKey, Kind)> {
-        let held = self
-            .objects
-            .iter()
-            .filter(|(_, held)| held.works.contains_key(work));
-        held.map(|(key, held)| (key.clone(), held.kind.clone()))
-            .collect()
+    fn let_go(&mut self, kind: &Kind) -> bool {
+        let Some(watched) = self.kinds.get_mut(kind) else {
+            return false;
+        };
+        watched.objects -= 1;
+        let is_last = watched.objects == 0;
+        if is_last {
+            self.kinds.remove(kind);
+        }
+        is_last
     }
 
     /// The other works that own an object.
@@ -268,7 +281,8 @@ impl Index {
     /// A watch begins with a list, because it is new or has broken: until it is done, it knows nothing.
     pub fn listing(&mut self, kind: &Kind) {
         if let Some(watched) = self.kinds.get_mut(kind) {
-            *watched = Watched::default();
+            watched.is_synced = false;
+            watched.listed.clear();
         }
     }
 
