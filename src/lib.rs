@@ -15,6 +15,7 @@ pub mod api;
 pub mod yaml;
 
 pub mod agent;
+pub mod expression;
 pub mod spoke;
 pub mod status;
 
