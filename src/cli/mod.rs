@@ -11,6 +11,7 @@ pub mod failure;
 mod agent;
 mod completions;
 mod connect;
+mod evaluate;
 mod install;
 mod man;
 mod output;
@@ -86,6 +87,9 @@ pub enum Command {
     Completions(completions::Completions),
     /// Write man pages to a directory.
     Man(man::Man),
+    /// Answer questions of an agent that started this process.
+    #[command(hide = true)]
+    EvaluateExpressions,
 }
 
 /// Runs a command.
@@ -95,6 +99,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Install(install) => install::run(install),
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),
+        Command::EvaluateExpressions => evaluate::run(),
     }
 }
 

@@ -157,6 +157,11 @@ pub(super) fn identity(object: &Value) -> (&str, &str, &str) {
     (group, version, text("kind"))
 }
 
+/// Whether reading a value takes no longer than the object is large.
+pub(super) fn is_bounded(wanted: &Wanted) -> bool {
+    Path::read(&wanted.path).map_or(true, |path| path.is_bounded())
+}
+
 /// Reads one value; nothing, or null, is no value and no error.
 pub(super) fn value(
     object: &Value,

@@ -59,6 +59,15 @@ fn is_readable(path: &str) -> bool {
         .is_ok()
 }
 
+/// Whether removing takes no longer than the object is large.
+pub(super) fn is_bounded(selector: &Selector) -> bool {
+    match selector {
+        Selector::JsonPath(path) => Path::read(path).map_or(true, |path| path.is_bounded()),
+        Selector::Pointer(_) => true,
+        Selector::Jq(_) => false,
+    }
+}
+
 /// Removes the fields that one selector names.
 pub(super) fn remove(object: Value, selector: &Selector) -> Result<Value, String> {
     match selector {

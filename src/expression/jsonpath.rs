@@ -18,7 +18,10 @@ pub(super) struct Path(Plan);
 enum Plan {
     /// Keys only, as nearly all paths are: a look-up that needs no engine.
     Keys(Vec<String>),
-    Query(JsonPath),
+    Query {
+        query: JsonPath,
+        bounded: bool,
+    },
 }
 
 /// Why a path has no answer: client-go finds some mistakes when it reads a path, and some when it follows it.
@@ -50,9 +53,19 @@ impl Path {
         }
         let mut query = "$".to_owned();
         write_steps(&steps, &mut query)?;
+        let bounded = steps.iter().all(is_bounded);
         JsonPath::parse(&query)
-            .map(|query| Self(Plan::Query(query)))
+            .map(|query| Self(Plan::Query { query, bounded }))
             .map_err(|error| Error::Read(format!("{error} in {query}")))
+    }
+
+    /// Whether following it takes no longer than the object is large: every step then goes one level down, so that no
+    /// value is visited twice.
+    pub(super) fn is_bounded(&self) -> bool {
+        match self.0 {
+            Plan::Keys(_) => true,
+            Plan::Query { bounded, .. } => bounded,
+        }
     }
 
     /// Returns the values it selects.
@@ -63,7 +76,7 @@ impl Path {
                 .try_fold(object, |value, key| value.as_object()?.get(key))
                 .into_iter()
                 .collect(),
-            Plan::Query(query) => query.query(object).all(),
+            Plan::Query { query, .. } => query.query(object).all(),
         }
     }
 
@@ -72,12 +85,24 @@ impl Path {
         match &self.0 {
             Plan::Keys(_) if self.find(object).is_empty() => Vec::new(),
             Plan::Keys(keys) => vec![keys.iter().cloned().map(Place::Key).collect()],
-            Plan::Query(query) => query
+            Plan::Query { query, .. } => query
                 .query_located(object)
                 .locations()
                 .map(|location| location.iter().map(place).collect())
                 .collect(),
         }
+    }
+}
+
+/// `..` visits a value once for each of its ancestors, and `[0,0]` twice; repeated, both explode.
+fn is_bounded(step: &Step) -> bool {
+    match step {
+        Step::Recursive | Step::Union(_) => false,
+        Step::Filter(Filter::Exists(steps)) => steps.iter().all(is_bounded),
+        Step::Filter(Filter::Compare { left, right, .. }) => {
+            left.iter().chain(right).all(is_bounded)
+        }
+        _ => true,
     }
 }
 
@@ -238,5 +263,20 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn paths_that_may_visit_a_value_twice_are_not_bounded() {
+        for (path, bounded) in [
+            (".a.b", true),
+            (r".metadata.labels['a\.b']", true),
+            (".a[0]", true),
+            (r#".a[*].b[?(@.c=="d")]"#, true),
+            ("..a", false),
+            (".a[0,0]", false),
+            (".a[?(@..b)]", false),
+        ] {
+            assert_eq!(Path::read(path).unwrap().is_bounded(), bounded, "{path}");
+        }
     }
 }

@@ -14,6 +14,7 @@ const LONGEST_MESSAGE: usize = 32_768;
 
 const EVALUATED: &str = "ConditionRuleEvaluated";
 const EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
+const INTERNAL_ERROR: &str = "ConditionRuleInternalError";
 const INVALID: &str = "ConditionRuleInvalid";
 
 /// What a rule says about an object.
@@ -59,6 +60,26 @@ pub(super) fn condition(object: &Value, rule: &ConditionRule) -> Option<RuleAnsw
         }
     };
     Some(evaluate(object, &rule))
+}
+
+/// Whether evaluating a rule takes no longer than the object is large: no expression in it is the user's.
+pub(super) fn is_bounded(rule: &ConditionRule) -> bool {
+    match rule.type_ {
+        ConditionRuleType::CEL => false,
+        ConditionRuleType::WellKnownConditions => rule.message_expression.is_none(),
+        ConditionRuleType::Other(_) => true,
+    }
+}
+
+/// The answer for a rule that was stopped; cel-go's word for it, whose budget counts steps where ours is time and memory.
+pub(super) fn over_budget(rule: &ConditionRule) -> RuleAnswer {
+    let message = "CEL evaluation budget exceeded".to_owned();
+    answer(rule, RuleStatus::False, EXPRESSION_ERROR, message)
+}
+
+/// The answer for a rule that could not be evaluated through no fault of its own.
+pub(super) fn not_evaluated(rule: &ConditionRule, error: String) -> RuleAnswer {
+    answer(rule, RuleStatus::Unknown, INTERNAL_ERROR, error)
 }
 
 fn answer(

@@ -250,7 +250,10 @@ fn describe(page: &mut String, path: &[&str], command: &clap::Command) {
     let name = [&["gitspoke"], path].concat().join(" ");
     write!(page, "\n## {name}\n\n```text\n{}\n```\n", help.trim_end())
         .expect("writing to memory cannot fail");
-    for below in command.get_subcommands() {
+    for below in command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
         describe(page, &[path, &[below.get_name()]].concat(), below);
     }
 }

@@ -21,6 +21,7 @@ mod api_crds;
 mod api_objects;
 mod cli_help;
 mod cli_install;
+mod expression_bounds;
 mod harness;
 mod runtime_process;
 mod servers;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         api_crds::cases(),
         cli_help::cases(),
         cli_install::cases(),
+        expression_bounds::cases(),
         runtime_process::cases(),
         servers_lifecycle::cases(),
         yaml_kubectl::cases(),
