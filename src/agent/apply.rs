@@ -110,23 +110,13 @@ impl Agent {
                 .id()
                 .err()
                 .map_or_else(String::new, |error| error.to_string());
-            return Some(failed(
-                resource_meta(ordinal, None, None),
-                error,
-                Availability::IncompleteMeta,
-                None,
-            ));
+            return Some(unplaced(resource_meta(ordinal, None, None), error));
         };
         let kind = match self.kind_of(id, work_defines_kinds).await {
             Ok(kind) => kind,
             Err(error) => {
                 let meta = resource_meta(ordinal, Some(id), None);
-                return Some(failed(
-                    meta,
-                    error.to_string(),
-                    Availability::IncompleteMeta,
-                    None,
-                ));
+                return Some(unplaced(meta, error.to_string()));
             }
         };
         let desired = Desired::new(&work.spec, manifest, id, kind);
@@ -140,43 +130,63 @@ impl Agent {
         self.hold(&name, &desired, &record);
 
         let asked = desired.asked();
-        if Stored::new(work.status.as_ref()).is_complete(&meta) {
-            // What has completed is frozen: not updated, not repaired.
-            return Some(self.outcome(&name, meta, desired.key, record, &asked));
-        }
-        let view = self.index().view(&name, &desired.key);
-        let written = match need(&desired.strategy, &view, &asked) {
-            Need::Wait => return None,
-            Need::Nothing => Ok(()),
-            Need::Look => match self.look(&desired.kind, &desired.key).await {
-                Ok(()) => {
-                    let view = self.index().view(&name, &desired.key);
-                    match need(&desired.strategy, &view, &asked) {
-                        Need::Write => {
-                            self.write(&name, &desired, &asked, &view.sight, applied_work)
-                                .await
-                        }
-                        _ => Ok(()),
-                    }
-                }
-                Err(error) => Err(error.to_string()),
-            },
-            Need::Write => {
-                self.write(&name, &desired, &asked, &view.sight, applied_work)
-                    .await
+        // What has completed is frozen: not updated, not repaired.
+        let is_frozen = status::is_complete(work.status.as_ref())
+            || Stored::new(work.status.as_ref()).is_complete(&meta);
+        let written = if is_frozen {
+            Ok(())
+        } else if let Some(refusal) = refusal(work, &desired) {
+            Err(refusal)
+        } else {
+            match self.settle(&name, &desired, &asked, applied_work).await {
+                None => return None,
+                Some(settled) => settled.map_err(|error| Applied::Failed { error }),
             }
         };
         let record = Record {
             version: id.version.clone(),
             ..record
         };
-        Some(match written {
-            Ok(()) => self.outcome(&name, meta, desired.key, record, &asked),
+        let mut outcome = match written {
+            Ok(()) => self.outcome(&name, meta, &desired.key, record, &asked),
             Err(error) => {
                 let available = self.availability(&desired.kind, &desired.key).await;
-                failed(meta, error, available, Some((desired.key, record)))
+                Outcome {
+                    finding: finding(meta, error, available),
+                    record: Some((desired.key.clone(), record)),
+                    is_failed: true,
+                }
             }
-        })
+        };
+        self.observe(&desired, &mut outcome.finding).await;
+        Some(outcome)
+    }
+
+    /// Sends a manifest if that is needed. `None` when a watch has to show its object first.
+    async fn settle(
+        &self,
+        work: &str,
+        desired: &Desired<'_>,
+        asked: &str,
+        applied_work: &AppliedManifestWork,
+    ) -> Option<Result<(), String>> {
+        let mut view = self.index().view(work, &desired.key);
+        let mut wanted = need(&desired.strategy, &view, asked);
+        if wanted == Need::Look {
+            if let Err(error) = self.look(&desired.kind, &desired.key).await {
+                return Some(Err(error.to_string()));
+            }
+            view = self.index().view(work, &desired.key);
+            wanted = need(&desired.strategy, &view, asked);
+        }
+        match wanted {
+            Need::Wait => None,
+            Need::Nothing | Need::Look => Some(Ok(())),
+            Need::Write => Some(
+                self.write(work, desired, asked, &view.sight, applied_work)
+                    .await,
+            ),
+        }
     }
 
     /// The kind of a manifest. One that this very work defines is waited for a little, so that a definition and its
@@ -204,6 +214,7 @@ impl Agent {
             field_manager: desired.field_manager(),
             mark: record.mark.as_ref(),
             is_owner: desired.is_owned,
+            is_observer: desired.is_observed(),
         };
         if index.hold(work, &desired.key, &desired.kind, &claim) {
             self.kinds_changed.notify_one();
@@ -412,11 +423,11 @@ impl Agent {
         &self,
         work: &str,
         meta: ResourceMeta,
-        key: ObjectKey,
+        key: &ObjectKey,
         mut record: Record,
         asked: &str,
     ) -> Outcome {
-        let view = self.index().view(work, &key);
+        let view = self.index().view(work, key);
         let available = match &view.sight {
             Sight::Present(seen) => {
                 record.uid = Some(seen.uid.clone());
@@ -435,21 +446,42 @@ impl Agent {
         };
         Outcome {
             finding: finding(meta, Applied::Complete, available),
-            record: Some((key, record)),
+            record: Some((key.clone(), record)),
             is_failed: false,
         }
     }
 }
 
-fn failed(
-    meta: ResourceMeta,
-    error: String,
-    available: Availability,
-    record: Option<(ObjectKey, Record)>,
-) -> Outcome {
+/// What this agent cannot do yet is refused: to ignore it would write what the work says must not be written.
+fn refusal(work: &ManifestWork, desired: &Desired<'_>) -> Option<Applied> {
+    if work
+        .spec
+        .executor
+        .as_ref()
+        .is_some_and(|executor| executor.subject.is_some())
+    {
+        let error =
+            "gitspoke does not check executors yet: remove spec.executor, or use another agent"
+                .to_owned();
+        return Some(Applied::Failed { error });
+    }
+    if desired.ignores_fields {
+        let error =
+            "gitspoke does not ignore fields yet: remove ignoreFields, or use another agent"
+                .to_owned();
+        return Some(Applied::IgnoreFields { error });
+    }
+    None
+}
+
+fn unplaced(meta: ResourceMeta, error: String) -> Outcome {
     Outcome {
-        finding: finding(meta, Applied::Failed { error }, available),
-        record,
+        finding: finding(
+            meta,
+            Applied::Failed { error },
+            Availability::IncompleteMeta,
+        ),
+        record: None,
         is_failed: true,
     }
 }

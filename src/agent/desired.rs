@@ -8,7 +8,7 @@ use crate::{
         manifest::{Manifest, ObjectId},
         wellknown::AGENT_FIELD_MANAGER,
         work::{
-            config::{UpdateStrategy, UpdateStrategyType},
+            config::{ConditionRule, FeedbackRule, UpdateStrategy, UpdateStrategyType},
             spec::ManifestWorkSpec,
             status::ResourceMeta,
         },
@@ -48,11 +48,22 @@ pub struct Desired<'a> {
     pub strategy: Strategy,
     /// Whether it goes away with the work.
     pub is_owned: bool,
+    /// Whether it has fields that are to be left alone.
+    pub ignores_fields: bool,
+    /// Values to report from the live object.
+    pub feedback_rules: &'a [FeedbackRule],
+    /// Conditions to derive from the live object.
+    pub condition_rules: &'a [ConditionRule],
 }
 
 impl<'a> Desired<'a> {
     /// Puts together what a work's settings say about one manifest.
-    pub fn new(spec: &ManifestWorkSpec, manifest: &'a Manifest, id: &ObjectId, kind: Kind) -> Self {
+    pub fn new(
+        spec: &'a ManifestWorkSpec,
+        manifest: &'a Manifest,
+        id: &ObjectId,
+        kind: Kind,
+    ) -> Self {
         let key = key_of(id, &kind);
         let configs = spec.manifest_configs.as_deref().unwrap_or_default();
         let config = config_for(
@@ -62,17 +73,33 @@ impl<'a> Desired<'a> {
             &key.namespace,
             &key.name,
         );
-        let strategy = strategy(config.and_then(|config| config.update_strategy));
+        let config = config.unwrap_or_default();
+        let strategy = strategy(config.update_strategy);
         let option = spec.delete_option.as_ref();
         let is_owned = strategy != Strategy::ReadOnly
             && is_owned(option, &key.group, &key.resource, &key.namespace, &key.name);
+        let apply = config
+            .update_strategy
+            .and_then(|configured| configured.server_side_apply.as_ref());
+        let ignored = apply
+            .and_then(|apply| apply.ignore_fields.as_deref())
+            .unwrap_or_default();
         Self {
             manifest,
             key,
             kind,
+            ignores_fields: matches!(strategy, Strategy::ServerSideApply { .. })
+                && !ignored.is_empty(),
             strategy,
             is_owned,
+            feedback_rules: config.feedback_rules,
+            condition_rules: config.condition_rules,
         }
+    }
+
+    /// Whether rules want to know what becomes of the object.
+    pub fn is_observed(&self) -> bool {
+        !self.feedback_rules.is_empty() || !self.condition_rules.is_empty()
     }
 
     /// The field manager it is written by.

@@ -16,6 +16,7 @@ pub mod eviction;
 pub mod foreign;
 pub mod index;
 pub mod need;
+mod observe;
 pub mod pass;
 pub mod records;
 pub mod removal;

@@ -17,8 +17,9 @@ use crate::{
         manifest::ObjectId,
         names::WorkName,
         wellknown::WORK_FINALIZER,
-        work::{applied::AppliedManifestWork, spec::ManifestWork},
+        work::{applied::AppliedManifestWork, spec::ManifestWork, status::ManifestWorkStatus},
     },
+    runtime::queue::Wake,
     status::{self, Finding},
 };
 
@@ -58,9 +59,6 @@ impl Agent {
         record_name: &str,
     ) -> Result<(), Error> {
         let work = self.with_finalizer(work).await?;
-        if status::is_complete(work.status.as_ref()) {
-            return Ok(());
-        }
         let ids: Vec<Option<ObjectId>> = work
             .spec
             .manifests()
@@ -82,7 +80,17 @@ impl Agent {
             return Ok(());
         }
         let outcomes: Vec<Outcome> = outcomes.drain(..).flatten().collect();
-        self.report(&work, &outcomes).await?;
+        let was_complete = status::is_complete(work.status.as_ref());
+        let reported = self.report(&work, &outcomes).await?;
+        if was_complete {
+            // A completed work is left alone, until its rules say otherwise.
+            if !status::is_complete(Some(&reported)) {
+                self.queue
+                    .add((), Key::Work(work.name_any()), Wake::Now)
+                    .await;
+            }
+            return Ok(());
+        }
         let left = self
             .prune(
                 &work.name_any(),
@@ -167,7 +175,11 @@ impl Agent {
         planned
     }
 
-    async fn report(&self, work: &ManifestWork, outcomes: &[Outcome]) -> Result<(), Error> {
+    async fn report(
+        &self,
+        work: &ManifestWork,
+        outcomes: &[Outcome],
+    ) -> Result<ManifestWorkStatus, Error> {
         let findings: Vec<Finding> = outcomes
             .iter()
             .map(|outcome| outcome.finding.clone())
@@ -180,7 +192,7 @@ impl Agent {
             &Time(Timestamp::now()),
         );
         if !status::differs(work.status.as_ref(), &new) {
-            return Ok(());
+            return Ok(new);
         }
         let answer = self
             .hub
@@ -188,6 +200,6 @@ impl Agent {
             .await
             .map_err(hub_error("write the status"))?;
         self.works().put(answer);
-        Ok(())
+        Ok(new)
     }
 }

@@ -157,6 +157,7 @@ impl Agent {
                         field_manager: AGENT_FIELD_MANAGER,
                         mark: None,
                         is_owner: false,
+                        is_observer: false,
                     };
                     if self.index().hold(work, key, kind, &claim) {
                         self.kinds_changed.notify_one();

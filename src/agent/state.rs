@@ -16,6 +16,7 @@ use crate::{
         wellknown::AGENT_FIELD_MANAGER,
         work::{applied::AppliedManifestWork, spec::ManifestWork},
     },
+    expression::sandbox::{self, Evaluator},
     runtime::queue::{Queue, Wake},
     spoke::{self, cluster::Cluster},
 };
@@ -58,6 +59,7 @@ pub struct Agent {
     index: Lock<Index>,
     foreign: Lock<Foreign>,
     pub(super) kinds_changed: Notify,
+    pub(super) evaluator: Evaluator,
 }
 
 /// Why a pass could not be finished. Its work is tried again.
@@ -134,6 +136,7 @@ impl Agent {
             index: Lock::default(),
             foreign: Lock::default(),
             kinds_changed: Notify::new(),
+            evaluator: Evaluator::new(sandbox::Settings::default()),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::Arc,
+    time::Duration,
 };
 
 use futures::{Stream, StreamExt, stream::SelectAll};
@@ -14,11 +15,17 @@ use kube::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::state::{Agent, Key};
+use super::{
+    index::Awake,
+    state::{Agent, Key},
+};
 use crate::{
     runtime::queue::Wake,
     spoke::{cluster::ObjectKey, kinds::Kind},
 };
+
+/// Values that rules report may change many times a second; the hub is told once.
+const COALESCED: Duration = Duration::from_secs(1);
 
 type Shown = (
     Kind,
@@ -52,8 +59,10 @@ pub async fn watch(
             () = stop.cancelled() => return Ok(()),
             () = agent.kinds_changed().notified() => {}
             Some((kind, event)) = shown.next(), if !shown.is_empty() => {
-                for work in take_in(&agent, &kind, event) {
-                    agent.queue().add((), Key::Work(work), Wake::Now).await;
+                let awake = take_in(&agent, &kind, event);
+                let wake = if awake.is_urgent { Wake::Now } else { Wake::After(COALESCED) };
+                for work in awake.works {
+                    agent.queue().add((), Key::Work(work), wake).await;
                 }
             }
         }
@@ -82,7 +91,7 @@ fn take_in(
     agent: &Agent,
     kind: &Kind,
     event: watcher::Result<watcher::Event<PartialObjectMeta<DynamicObject>>>,
-) -> Vec<String> {
+) -> Awake {
     let key = |object: &PartialObjectMeta<DynamicObject>| ObjectKey {
         group: kind.resource.group.clone(),
         resource: kind.resource.plural.clone(),
@@ -93,16 +102,25 @@ fn take_in(
     match event {
         Ok(watcher::Event::Init) => {
             index.listing(kind);
-            Vec::new()
+            Awake::default()
         }
         Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
             index.appeared(kind, &key(&object), &object.metadata)
         }
-        Ok(watcher::Event::Delete(object)) => index.vanished(&key(&object), &object.metadata),
-        Ok(watcher::Event::InitDone) => index.listed(kind).into_iter().collect(),
+        Ok(watcher::Event::Delete(object)) => {
+            let works = index.vanished(&key(&object), &object.metadata);
+            Awake {
+                works,
+                is_urgent: true,
+            }
+        }
+        Ok(watcher::Event::InitDone) => Awake {
+            works: index.listed(kind).into_iter().collect(),
+            is_urgent: true,
+        },
         Err(error) => {
             tracing::warn!(kind = kind.resource.kind, %error, "a watch on the spoke broke; it will be tried again");
-            Vec::new()
+            Awake::default()
         }
     }
 }

@@ -99,6 +99,16 @@ impl Cluster {
         Ok(answer.map(|object| object.metadata))
     }
 
+    /// Reads a whole object; `None` when there is no such object.
+    pub async fn read(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<Value>, Error> {
+        let object = self.api(kind, key).get_opt(&key.name).await?;
+        let value = object
+            .map(serde_json::to_value)
+            .transpose()
+            .map_err(kube::Error::SerdeError)?;
+        Ok(value)
+    }
+
     /// Replaces the owners of one certain object, as it was when it was looked at.
     pub async fn set_owners(
         &self,

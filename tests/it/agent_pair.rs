@@ -105,6 +105,17 @@ impl Pair {
         })
     }
 
+    /// The spec of a work with one map and condition rules about it.
+    pub(crate) fn with_rules(&self, name: &str, rules: &Value) -> Value {
+        json!({
+            "workload": {"manifests": [self.map(name, "1")]},
+            "manifestConfigs": [{
+                "resourceIdentifier": {"resource": "configmaps", "name": name, "namespace": self.cluster},
+                "conditionRules": rules,
+            }],
+        })
+    }
+
     /// The work's full name. Records on a spoke are named after hub and work, and the cases share both.
     pub(crate) fn named(&self, work: &str) -> String {
         format!("{}-{work}", self.cluster)

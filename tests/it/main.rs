@@ -14,6 +14,7 @@
 )]
 
 mod agent_pair;
+mod agent_rules;
 mod agent_sharing;
 mod agent_strategies;
 mod agent_works;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         };
     }
     let cases = [
+        agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
         agent_works::cases(),

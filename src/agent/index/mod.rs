@@ -41,6 +41,17 @@ struct Holding {
     asked: Option<String>,
     /// Whether the object goes away with the work.
     is_owner: bool,
+    /// Whether the work has rules about what becomes of the object.
+    is_observer: bool,
+}
+
+/// Works that have something to do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Awake {
+    /// Their names.
+    pub works: Vec<String>,
+    /// Whether something of theirs is at stake, and not only a value that their rules report.
+    pub is_urgent: bool,
 }
 
 /// Writes under way, of works that share the object, and the last that a watch has shown since.
@@ -69,6 +80,8 @@ pub struct Claim<'a> {
     pub mark: Option<&'a Mark>,
     /// Whether the object goes away with the work.
     pub is_owner: bool,
+    /// Whether the work has rules about what becomes of the object.
+    pub is_observer: bool,
 }
 
 /// What a pass needs to know of an object.
@@ -121,14 +134,16 @@ impl Index {
                 work.to_owned(),
                 Holding {
                     asked,
-                    is_owner: false,
+                    ..Holding::default()
                 },
             );
             if held.stamp.is_none() {
                 held.stamp = claim.mark.map(|mark| mark.stamp.clone());
             }
         }
-        held.works.entry(work.to_owned()).or_default().is_owner = claim.is_owner;
+        let holding = held.works.entry(work.to_owned()).or_default();
+        holding.is_owner = claim.is_owner;
+        holding.is_observer = claim.is_observer;
         is_first
     }
 
@@ -234,33 +249,43 @@ impl Index {
         if let Some(held) = self.objects.get_mut(key) {
             match found {
                 None => held.sight = Sight::Gone,
-                Some(meta) => held.see(Seen::of(meta, &held.field_manager)),
+                Some(meta) => {
+                    held.see(Seen::of(meta, &held.field_manager));
+                }
             }
         }
     }
 
     /// A watch shows an object. Returns the works that have something to do.
-    pub fn appeared(&mut self, kind: &Kind, key: &ObjectKey, meta: &ObjectMeta) -> Vec<String> {
+    pub fn appeared(&mut self, kind: &Kind, key: &ObjectKey, meta: &ObjectMeta) -> Awake {
         if let Some(watched) = self.kinds.get_mut(kind)
             && !watched.is_synced
         {
             watched.listed.insert(key.clone());
         }
         let Some(held) = self.objects.get_mut(key) else {
-            return Vec::new();
+            return Awake::default();
         };
         let seen = Seen::of(meta, &held.field_manager);
         if held.in_flight.writes > 0 {
             held.in_flight.missed = Some(seen);
-            return Vec::new();
+            return Awake::default();
         }
-        let before = (matches!(held.sight, Sight::Present(_)), held.is_drifted);
-        held.see(seen);
-        let after = (true, held.is_drifted);
-        if before == after && !after.1 {
-            Vec::new()
-        } else {
-            held.works.keys().cloned().collect()
+        let was_there = matches!(held.sight, Sight::Present(_));
+        let is_news = held.see(seen);
+        if !was_there || held.is_drifted {
+            return Awake {
+                works: held.works.keys().cloned().collect(),
+                is_urgent: true,
+            };
+        }
+        let observers = held
+            .works
+            .iter()
+            .filter(|(_, holding)| is_news && holding.is_observer);
+        Awake {
+            works: observers.map(|(work, _)| work.clone()).collect(),
+            is_urgent: false,
         }
     }
 
@@ -310,15 +335,17 @@ impl Index {
 }
 
 impl Held {
-    fn see(&mut self, seen: Seen) {
+    /// Takes in how an object looks. Returns whether that was news.
+    fn see(&mut self, seen: Seen) -> bool {
         if let Sight::Present(known) = &self.sight
             && known.uid == seen.uid
             && seen.resource_version <= known.resource_version
         {
-            return;
+            return false;
         }
         self.is_drifted = self.stamp.is_some() && self.differs(&seen);
         self.sight = Sight::Present(seen);
+        true
     }
 
     /// Another entry than ours has grown, or ours has not changed: noise. Ours is smaller, gone, or of a later second:

@@ -31,6 +31,7 @@ fn claim(mark: Option<&Mark>) -> Claim<'_> {
         field_manager: "work-agent",
         mark,
         is_owner: true,
+        is_observer: false,
     }
 }
 
@@ -71,16 +72,10 @@ fn our_own_write_is_no_drift() {
     index.hold("web", &key(), &kind(), &claim(None));
     index.writing(&key());
     let answer = meta(10, &json!({"f:a": {}}), 100);
-    assert_eq!(
-        index.appeared(&kind(), &key(), &answer),
-        Vec::<String>::new()
-    );
+    assert_eq!(index.appeared(&kind(), &key(), &answer), Awake::default());
     index.written("web", &key(), "asked", Some(&answer));
     assert!(!index.view("web", &key()).is_drifted);
-    assert_eq!(
-        index.appeared(&kind(), &key(), &answer),
-        Vec::<String>::new()
-    );
+    assert_eq!(index.appeared(&kind(), &key(), &answer), Awake::default());
 }
 
 #[test]
@@ -104,7 +99,7 @@ fn a_field_taken_from_us_is_drift_and_anything_else_is_noise() {
         let mut index = applied();
         let awake = index.appeared(&kind(), &key(), &shown);
         assert_eq!(index.view("web", &key()).is_drifted, is_drift, "{what}");
-        assert_eq!(awake.is_empty(), !is_drift, "{what}");
+        assert_eq!(awake.works.is_empty(), !is_drift, "{what}");
     }
 }
 
@@ -112,10 +107,9 @@ fn a_field_taken_from_us_is_drift_and_anything_else_is_noise() {
 fn what_happens_during_a_write_is_judged_by_its_answer() {
     let mut index = applied();
     index.writing(&key());
-    assert!(
-        index
-            .appeared(&kind(), &key(), &meta(13, &json!({"f:b": {}}), 100))
-            .is_empty()
+    assert_eq!(
+        index.appeared(&kind(), &key(), &meta(13, &json!({"f:b": {}}), 100)),
+        Awake::default()
     );
     index.written(
         "web",
@@ -181,4 +175,36 @@ fn a_kind_is_watched_while_somebody_holds_one() {
     assert_eq!(index.kinds().len(), 1);
     index.release("other", &key());
     assert!(index.kinds().is_empty());
+}
+
+#[test]
+fn noise_wakes_only_those_who_have_rules_about_it_and_does_not_hurry() {
+    let mut index = applied();
+    let fields = json!({"f:a": {}, "f:b": {}});
+    assert_eq!(
+        index.appeared(&kind(), &key(), &meta(11, &fields, 100)),
+        Awake::default()
+    );
+    index.hold(
+        "curious",
+        &key(),
+        &kind(),
+        &Claim {
+            is_observer: true,
+            ..claim(None)
+        },
+    );
+    let expected = Awake {
+        works: vec!["curious".into()],
+        is_urgent: false,
+    };
+    assert_eq!(
+        index.appeared(&kind(), &key(), &meta(12, &fields, 100)),
+        expected
+    );
+    assert_eq!(
+        index.appeared(&kind(), &key(), &meta(12, &fields, 100)),
+        Awake::default(),
+        "old news"
+    );
 }
