@@ -58,6 +58,7 @@ pub struct Cli {
     #[arg(
         long,
         global = true,
+        help_heading = "Logging",
         value_enum,
         default_value = "text",
         env = "GITSPOKE_LOG_FORMAT",
@@ -69,6 +70,7 @@ pub struct Cli {
     #[arg(
         long,
         global = true,
+        help_heading = "Logging",
         default_value = "info",
         env = "GITSPOKE_LOG",
         value_name = "LEVELS"

@@ -8,7 +8,7 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     agent_pair::{PATIENCE, Pair},
@@ -171,8 +171,7 @@ async fn orphans_stay(lab: Arc<Lab>) {
 
 async fn what_kubectl_made_becomes_ours(lab: Arc<Lab>) {
     let pair = Pair::start(&lab).await;
-    let mut made = pair.map("found", "1");
-    made["data"]["dropped"] = json!("1");
+    let made = with_more(&pair);
     let create = ["create", "-f", "-"];
     let output = lab
         .spoke()
@@ -184,30 +183,30 @@ async fn what_kubectl_made_becomes_ours(lab: Arc<Lab>) {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-
-    pair.put_manifests("web", &[made]).await;
-    pair.until("web", "Available", "True").await;
-    pair.put_manifests("web", &[pair.map("found", "1")]).await;
-    pair.until("web", "Applied", "True").await;
-    let data = pair.maps().get("found").await.unwrap().data.unwrap();
-    assert_eq!(
-        data.keys().collect::<Vec<_>>(),
-        ["key"],
-        "kubectl still owns what we dropped"
-    );
+    assert_what_is_dropped_goes(&pair, made).await;
 }
 
+/// Open Cluster Management's agent writes by create and update, under the name that we apply with.
 async fn what_another_agent_made_becomes_ours(lab: Arc<Lab>) {
     let pair = Pair::start(&lab).await;
-    let mut made = pair.map("found", "1");
-    made["data"]["dropped"] = json!("1");
+    let made = with_more(&pair);
     let object: ConfigMap = serde_json::from_value(made.clone()).unwrap();
     let params = PostParams {
         field_manager: Some("work-agent".into()),
         ..PostParams::default()
     };
     pair.maps().create(&params, &object).await.unwrap();
+    assert_what_is_dropped_goes(&pair, made).await;
+}
 
+fn with_more(pair: &Pair) -> Value {
+    let mut map = pair.map("found", "1");
+    map["data"]["dropped"] = json!("1");
+    map
+}
+
+/// A field that somebody made before us and that is in the manifest goes away when the manifest drops it.
+async fn assert_what_is_dropped_goes(pair: &Pair, made: Value) {
     pair.put_manifests("web", &[made]).await;
     pair.until("web", "Available", "True").await;
     pair.put_manifests("web", &[pair.map("found", "1")]).await;
@@ -216,6 +215,6 @@ async fn what_another_agent_made_becomes_ours(lab: Arc<Lab>) {
     assert_eq!(
         data.keys().collect::<Vec<_>>(),
         ["key"],
-        "the other agent's entry still owns what we dropped"
+        "somebody else still owns what we dropped"
     );
 }

@@ -51,6 +51,13 @@ Commands:
   man          Write man pages to a directory
 
 Options:
+  -h, --help
+          Print help (see a summary with '-h')
+
+  -V, --version
+          Print version
+
+Logging:
       --log-format <FORMAT>
           How log lines are written to stderr
 
@@ -66,12 +73,6 @@ Options:
           
           [env: GITSPOKE_LOG=]
           [default: info]
-
-  -h, --help
-          Print help (see a summary with '-h')
-
-  -V, --version
-          Print version
 
 Examples:
   Teach a hub the objects gitspoke works with:
@@ -108,12 +109,14 @@ Commands:
   man          Write man pages to a directory
 
 Options:
+  -h, --help     Print help (see more with '--help')
+  -V, --version  Print version
+
+Logging:
       --log-format <FORMAT>  How log lines are written to stderr [env: GITSPOKE_LOG_FORMAT=]
                              [default: text] [possible values: text, json]
       --log <LEVELS>         What is logged: a level, or targets with levels such as
                              `warn,gitspoke=debug` [env: GITSPOKE_LOG=] [default: info]
-  -h, --help                 Print help (see more with '--help')
-  -V, --version              Print version
 
 Examples:
   Teach a hub the objects gitspoke works with:
