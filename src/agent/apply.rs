@@ -3,89 +3,82 @@
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::ResourceExt;
 
 use super::{
-    body::{Circumstances, Unsendable, body},
-    desired::{Desired, Strategy, resource_meta, wanted_kind},
-    index::{Claim, Sight},
+    desired::{Desired, resource_meta, wanted_kind},
+    ignored,
+    index::{Blocker, Claim, Sight},
     need::{Need, need},
     records::{Mark, Record, Records},
-    removal::is_applied_work,
-    state::{Agent, Key, reference},
+    state::{Agent, Key},
+    unwritten::{Next, Unwritten, availability},
 };
 use crate::{
     api::{
+        digest::Digest,
         manifest::ObjectId,
-        names::WorkName,
-        wellknown::AGENT_FIELD_MANAGER,
         work::{applied::AppliedManifestWork, spec::ManifestWork, status::ResourceMeta},
     },
     runtime::queue::Wake,
-    spoke::{self, cluster::ObjectKey, kinds::Kind, ownership::fold, seen::Seen},
+    spoke::{self, cluster::ObjectKey, kinds::Kind},
     status::{self, Applied, Availability, Feedback, Finding, Rules, Stored, order::Rank},
 };
 
 /// Writes of one work that are under way together. With the workers' number it bounds what one agent asks of a spoke.
 const TOGETHER: usize = 8;
 
-/// How often a write is repeated because another work has come to share its object meanwhile.
-const SHARERS: usize = 8;
-
 /// How long a pass waits for a kind whose definition it has just applied.
 const DEFINITION: Duration = Duration::from_secs(5);
+
+/// What is the same for all manifests of one pass.
+pub(super) struct Round<'a> {
+    pub(super) work: &'a ManifestWork,
+    pub(super) name: String,
+    pub(super) stored: Stored<'a>,
+    pub(super) ids: &'a [Option<ObjectId>],
+    pub(super) applied_work: &'a AppliedManifestWork,
+    pub(super) planned: &'a Records,
+}
 
 /// What became of one manifest.
 pub(super) struct Outcome {
     pub(super) finding: Finding,
     /// Its object and what is to be recorded of it; absent when the manifest names none.
     pub(super) record: Option<(ObjectKey, Record)>,
-    pub(super) is_failed: bool,
+    pub(super) failure: Option<Failure>,
 }
 
-/// Why a manifest was not written.
-#[derive(Debug, thiserror::Error)]
-enum Unwritten {
-    #[error(transparent)]
-    Unsendable(#[from] Unsendable),
-    #[error(transparent)]
-    Spoke(#[from] spoke::error::Error),
+/// What follows from a manifest's failure.
+pub(super) struct Failure {
+    pub(super) next: Next,
+    pub(super) blocker: Option<Blocker>,
+}
+
+/// How a manifest that did not fail stands.
+enum Settled {
+    /// Its object is as asked for, as far as anybody knows.
+    AsAsked,
+    /// The same, but nobody may look.
+    Unseen(spoke::error::Error),
+    /// A watch has to show its object first.
+    Waiting,
 }
 
 impl Agent {
     /// Applies every manifest, rank by rank. `None` stands for one that has to wait for a watch.
-    pub(super) async fn apply_all(
-        &self,
-        work: &ManifestWork,
-        ids: &[Option<ObjectId>],
-        applied_work: &AppliedManifestWork,
-        planned: &Records,
-    ) -> Vec<Option<Outcome>> {
-        let order =
-            status::order::apply_order(ids.iter().map(|id| id.as_ref().map(|id| id.kind.as_str())));
-        let mut outcomes: Vec<Option<Outcome>> = ids.iter().map(|_| None).collect();
-        let rank = |ordinal: usize| Rank::of(ids[ordinal].as_ref().map(|id| id.kind.as_str()));
-        for together in order.chunk_by(|a, b| rank(*a) == rank(*b)) {
-            let defines = ids
+    pub(super) async fn apply_all(&self, round: &Round<'_>) -> Vec<Option<Outcome>> {
+        let kinds = || {
+            round
+                .ids
                 .iter()
-                .flatten()
-                .any(|id| id.kind == "CustomResourceDefinition");
+                .map(|id| id.as_ref().map(|id| id.kind.as_str()))
+        };
+        let order = status::order::apply_order(kinds());
+        let ranks: Vec<Rank> = kinds().map(Rank::of).collect();
+        let mut outcomes: Vec<Option<Outcome>> = round.ids.iter().map(|_| None).collect();
+        for together in order.chunk_by(|a, b| ranks[*a] == ranks[*b]) {
             let mut running = stream::iter(together.iter().copied())
-                .map(|ordinal| async move {
-                    (
-                        ordinal,
-                        self.apply_one(
-                            work,
-                            ordinal,
-                            ids[ordinal].as_ref(),
-                            applied_work,
-                            planned,
-                            defines,
-                        )
-                        .await,
-                    )
-                })
+                .map(|ordinal| async move { (ordinal, self.apply_one(round, ordinal).await) })
                 .buffer_unordered(TOGETHER);
             while let Some((ordinal, outcome)) = running.next().await {
                 outcomes[ordinal] = outcome;
@@ -95,107 +88,113 @@ impl Agent {
     }
 
     /// Brings one manifest as far as it can be brought now.
-    async fn apply_one(
-        &self,
-        work: &ManifestWork,
-        ordinal: usize,
-        id: Option<&ObjectId>,
-        applied_work: &AppliedManifestWork,
-        planned: &Records,
-        work_defines_kinds: bool,
-    ) -> Option<Outcome> {
-        let manifest = &work.spec.manifests()[ordinal];
-        let Some(id) = id else {
+    async fn apply_one(&self, round: &Round<'_>, ordinal: usize) -> Option<Outcome> {
+        let manifest = &round.work.spec.manifests()[ordinal];
+        let Some(id) = &round.ids[ordinal] else {
             let error = manifest
                 .id()
                 .err()
                 .map_or_else(String::new, |error| error.to_string());
-            return Some(unplaced(resource_meta(ordinal, None, None), error));
+            let meta = resource_meta(ordinal, None, None);
+            return Some(unplaced(meta, &Unwritten::Unplaced(error), ""));
         };
-        let kind = match self.kind_of(id, work_defines_kinds).await {
+        let kind = match self.kind_of(round, id).await {
             Ok(kind) => kind,
             Err(error) => {
                 let meta = resource_meta(ordinal, Some(id), None);
-                return Some(unplaced(meta, error.to_string()));
+                return Some(unplaced(meta, &error.into(), &id.group));
             }
         };
-        let desired = Desired::new(&work.spec, manifest, id, kind);
+        let desired = Desired::new(&round.work.spec, manifest, id, kind);
         let meta = resource_meta(ordinal, Some(id), Some(&desired.key));
-        let name = work.name_any();
-        let Some(record) = planned.get(&desired.key).cloned() else {
+        let Some(record) = round.planned.get(&desired.key).cloned() else {
             // Its kind has appeared during this pass, so the intent does not name it yet; the next pass's will.
-            self.queue.add((), Key::Work(name), Wake::Now).await;
+            let key = Key::Work(round.name.clone());
+            self.queue.add((), key, Wake::Now).await;
             return None;
         };
-        self.hold(&name, &desired, &record);
-
-        let asked = desired.asked();
-        // What has completed is frozen: not updated, not repaired.
-        let is_frozen = status::is_complete(work.status.as_ref())
-            || Stored::new(work.status.as_ref()).is_complete(&meta);
-        let written = if is_frozen {
-            Ok(())
-        } else if let Some(refusal) = refusal(work, &desired) {
-            Err(refusal)
-        } else {
-            match self.settle(&name, &desired, &asked, applied_work).await {
-                None => return None,
-                Some(settled) => settled.map_err(|error| Applied::Failed { error }),
-            }
-        };
+        self.hold(&round.name, &desired, &record);
         let record = Record {
             version: id.version.clone(),
             ..record
         };
-        let mut outcome = match written {
-            Ok(()) => self.outcome(&name, meta, &desired.key, record, &asked),
+
+        // What has completed is frozen: not updated, not repaired.
+        let is_frozen =
+            status::is_complete(round.work.status.as_ref()) || round.stored.is_complete(&meta);
+        let settled = if is_frozen {
+            Ok(Settled::AsAsked)
+        } else {
+            self.settle(round, &desired).await
+        };
+        let mut outcome = match settled {
+            Ok(Settled::Waiting) => return None,
+            Ok(Settled::AsAsked) => self.outcome(round, meta, &desired, record, None),
+            Ok(Settled::Unseen(error)) => self.outcome(round, meta, &desired, record, Some(&error)),
             Err(error) => {
-                let available = self.availability(&desired.kind, &desired.key).await;
+                let looked = self.spoke.look(&desired.kind, &desired.key).await;
+                let available = availability(looked.map(|found| found.is_some()));
                 Outcome {
-                    finding: finding(meta, error, available),
+                    finding: finding(meta, error.applied(), available),
                     record: Some((desired.key.clone(), record)),
-                    is_failed: true,
+                    failure: Some(Failure {
+                        next: error.next(),
+                        blocker: error.blocker(&desired.key.group, &desired.key.namespace),
+                    }),
                 }
             }
         };
-        self.observe(&desired, &mut outcome.finding).await;
+        self.observe(&round.name, &desired, &mut outcome.finding)
+            .await;
         Some(outcome)
     }
 
-    /// Sends a manifest if that is needed. `None` when a watch has to show its object first.
-    async fn settle(
-        &self,
-        work: &str,
-        desired: &Desired<'_>,
-        asked: &str,
-        applied_work: &AppliedManifestWork,
-    ) -> Option<Result<(), String>> {
-        let mut view = self.index().view(work, &desired.key);
+    /// Sends a manifest if that is needed.
+    async fn settle(&self, round: &Round<'_>, desired: &Desired<'_>) -> Result<Settled, Unwritten> {
+        refusal(round.work)?;
+        let asked = &self.asked(desired).await?;
+        let mut view = self.index().view(&round.name, &desired.key);
         let mut wanted = need(&desired.strategy, &view, asked);
         if wanted == Need::Look {
             if let Err(error) = self.look(&desired.kind, &desired.key).await {
-                return Some(Err(error.to_string()));
+                return Ok(Settled::Unseen(error));
             }
-            view = self.index().view(work, &desired.key);
+            view = self.index().view(&round.name, &desired.key);
             wanted = need(&desired.strategy, &view, asked);
         }
         match wanted {
-            Need::Wait => None,
-            Need::Nothing | Need::Look => Some(Ok(())),
-            Need::Write => Some(
-                self.write(work, desired, asked, &view.sight, applied_work)
-                    .await,
-            ),
+            Need::Wait => Ok(Settled::Waiting),
+            Need::Nothing | Need::Look => Ok(Settled::AsAsked),
+            Need::Write => {
+                self.write(round, desired, asked, &view.sight).await?;
+                Ok(Settled::AsAsked)
+            }
         }
+    }
+
+    /// The digest of what a manifest asks for. Fields that are always left alone are not asked for.
+    async fn asked(&self, desired: &Desired<'_>) -> Result<String, Unwritten> {
+        if desired.ignored.is_empty() {
+            return Ok(desired.asked(&desired.manifest.digest()));
+        }
+        let object = serde_json::from_str(desired.manifest.as_json())
+            .expect("a manifest that has an identity is JSON");
+        let fields = desired
+            .ignored
+            .iter()
+            .filter(|field| ignored::is_always(field));
+        let stripped = self.evaluator.strip(object, fields).await;
+        let stripped = stripped.map_err(Unwritten::Ignored)?;
+        let settings = Digest::of_bytes(format!("{:?}", desired.ignored).as_bytes());
+        let content = format!("{} {settings}", Digest::of_json(&stripped));
+        Ok(desired.asked(&Digest::of_bytes(content.as_bytes())))
     }
 
     /// The kind of a manifest. One that this very work defines is waited for a little, so that a definition and its
     /// objects can come together without a failure in between.
-    async fn kind_of(
-        &self,
-        id: &ObjectId,
-        work_defines_kinds: bool,
-    ) -> Result<Kind, spoke::error::Error> {
+    async fn kind_of(&self, round: &Round<'_>, id: &ObjectId) -> Result<Kind, spoke::error::Error> {
+        let is_definition = |id: &ObjectId| id.kind == "CustomResourceDefinition";
+        let work_defines_kinds = round.ids.iter().flatten().any(is_definition);
         let end = tokio::time::Instant::now() + DEFINITION;
         let mut tick = tokio::time::interval(Duration::from_millis(250));
         loop {
@@ -211,7 +210,7 @@ impl Agent {
     fn hold(&self, work: &str, desired: &Desired<'_>, record: &Record) {
         let mut index = self.index();
         let claim = Claim {
-            field_manager: desired.field_manager(),
+            author: desired.author(),
             mark: record.mark.as_ref(),
             is_owner: desired.is_owned,
             is_observer: desired.is_observed(),
@@ -227,262 +226,63 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes one manifest.
-    async fn write(
-        &self,
-        work: &str,
-        desired: &Desired<'_>,
-        asked: &str,
-        sight: &Sight,
-        applied_work: &AppliedManifestWork,
-    ) -> Result<(), String> {
-        self.index().writing(&desired.key);
-        let answer = self.send_and_fold(work, desired, sight, applied_work).await;
-        self.index()
-            .written(work, &desired.key, asked, answer.as_ref().ok());
-        if let Err(Unwritten::Spoke(error)) = &answer
-            && error.is_not_found()
-        {
-            self.spoke.kinds().forget(&desired.kind).await;
-        }
-        answer.map(drop).map_err(|error| error.to_string())
-    }
-
-    /// Sends one manifest. What its author wrote by other means before is folded into what we own, and sent again: only
-    /// then does a field that is dropped later go away. Pods refuse a second apply.
-    async fn send_and_fold(
-        &self,
-        work: &str,
-        desired: &Desired<'_>,
-        sight: &Sight,
-        applied_work: &AppliedManifestWork,
-    ) -> Result<ObjectMeta, Unwritten> {
-        let mut answer = self.send(work, desired, sight, applied_work).await?;
-        let manager = desired.field_manager();
-        let is_applied = matches!(
-            desired.strategy,
-            Strategy::Update | Strategy::ServerSideApply { .. }
-        );
-        if !is_applied || desired.is_pod() {
-            return Ok(answer);
-        }
-        if let Some(folded) = fold(
-            answer.managed_fields.as_deref().unwrap_or_default(),
-            manager,
-        ) {
-            answer = self
-                .spoke
-                .set_managed_fields(&desired.kind, &desired.key, &answer, &folded)
-                .await?;
-            let sight = Sight::Present(Seen::of(&answer, manager));
-            answer = self.send(work, desired, &sight, applied_work).await?;
-        }
-        // Works that meet on one object may overtake one another: whoever comes last names them all. Each round is a
-        // work more that has met us, so there are few.
-        for _ in 0..SHARERS {
-            let seen = Seen::of(&answer, manager);
-            let wanted = self.owners(work, desired, &Sight::Present(seen.clone()), applied_work);
-            if wanted
-                .iter()
-                .all(|owner| seen.owners.iter().any(|there| there.uid == owner.uid))
-            {
-                break;
-            }
-            answer = self
-                .send(work, desired, &Sight::Present(seen), applied_work)
-                .await?;
-        }
-        Ok(answer)
-    }
-
-    async fn send(
-        &self,
-        work: &str,
-        desired: &Desired<'_>,
-        sight: &Sight,
-        applied_work: &AppliedManifestWork,
-    ) -> Result<ObjectMeta, Unwritten> {
-        let owners = self.owners(work, desired, sight, applied_work);
-        let circumstances = Circumstances {
-            is_namespaced: desired.kind.is_namespaced,
-            keeps_owners: matches!(desired.strategy, Strategy::ServerSideApply { .. }),
-            owners: &owners,
-            live_finalizers: match sight {
-                Sight::Present(seen) => Some(&seen.finalizers),
-                Sight::Unknown | Sight::Gone => None,
-            },
-        };
-        let body = body(desired.manifest, &circumstances)?;
-        let force = match &desired.strategy {
-            Strategy::ServerSideApply { force, .. } => *force,
-            _ => true,
-        };
-        Ok(match desired.strategy {
-            Strategy::CreateOnly => self.create(desired, body, &owners).await?,
-            _ => {
-                self.spoke
-                    .apply(
-                        &desired.kind,
-                        &desired.key,
-                        &body,
-                        desired.field_manager(),
-                        force,
-                    )
-                    .await?
-            }
-        })
-    }
-
-    /// Creates an object; of one that is there already, only the owners are ours.
-    async fn create(
-        &self,
-        desired: &Desired<'_>,
-        body: serde_json::Value,
-        owners: &[OwnerReference],
-    ) -> Result<ObjectMeta, spoke::error::Error> {
-        let (kind, key) = (&desired.kind, &desired.key);
-        match self
-            .spoke
-            .create(kind, key, body, AGENT_FIELD_MANAGER)
-            .await
-        {
-            Err(error) if error.is_conflict() => {}
-            answer => return answer,
-        }
-        let Some(live) = self.spoke.look(kind, key).await? else {
-            return Err(spoke::error::Error::Vanished);
-        };
-        let mut wanted: Vec<OwnerReference> = live
-            .owner_references
-            .iter()
-            .flatten()
-            .filter(|owner| !is_applied_work(owner))
-            .cloned()
-            .collect();
-        wanted.extend(owners.iter().cloned());
-        if live.owner_references.as_deref().unwrap_or_default() == wanted {
-            return Ok(live);
-        }
-        self.spoke
-            .set_owners(kind, key, &live, &wanted, AGENT_FIELD_MANAGER)
-            .await
-    }
-
-    /// Every AppliedManifestWork that is to own an object. One field manager drops what it leaves out, so the references
-    /// of all who share the object are in every apply.
-    fn owners(
-        &self,
-        work: &str,
-        desired: &Desired<'_>,
-        sight: &Sight,
-        applied_work: &AppliedManifestWork,
-    ) -> Vec<OwnerReference> {
-        let mut owners = Vec::new();
-        if desired.is_owned {
-            owners.push(reference(applied_work));
-        }
-        for sharer in self.index().sharers(work, &desired.key) {
-            let Ok(name) = sharer.parse::<WorkName>() else {
-                continue;
-            };
-            let record = self
-                .applied_works()
-                .get(&self.identity.hub.applied_work_name(&name));
-            owners.extend(record.as_deref().map(reference));
-        }
-        let of_this_hub =
-            |owner: &OwnerReference| owner.name.starts_with(&self.identity.hub.to_string());
-        let mut foreign = self.foreign().holders(&desired.key);
-        if let Sight::Present(seen) = sight {
-            foreign.extend(
-                seen.owners
-                    .iter()
-                    .filter(|owner| is_applied_work(owner))
-                    .cloned(),
-            );
-        }
-        for owner in foreign {
-            if !of_this_hub(&owner) && !owners.iter().any(|known| known.uid == owner.uid) {
-                owners.push(owner);
-            }
-        }
-        owners
-    }
-
-    async fn availability(&self, kind: &Kind, key: &ObjectKey) -> Availability {
-        match self.spoke.look(kind, key).await {
-            Ok(None) => Availability::NotAvailable,
-            Ok(Some(_)) => Availability::Available,
-            Err(error) => Availability::Unknown {
-                error: error.to_string(),
-            },
-        }
-    }
-
     fn outcome(
         &self,
-        work: &str,
+        round: &Round<'_>,
         meta: ResourceMeta,
-        key: &ObjectKey,
+        desired: &Desired<'_>,
         mut record: Record,
-        asked: &str,
+        unseen: Option<&spoke::error::Error>,
     ) -> Outcome {
-        let view = self.index().view(work, key);
-        let available = match &view.sight {
-            Sight::Present(seen) => {
+        let view = self.index().view(&round.name, &desired.key);
+        let note = view.heard.as_ref().map(|heard| heard.note.clone());
+        let available = match (&view.sight, unseen) {
+            (Sight::Present(seen), _) => {
                 record.uid = Some(seen.uid.clone());
-                if let Some(stamp) = &seen.stamp {
-                    record.mark = Some(Mark {
-                        asked: asked.to_owned(),
-                        stamp: stamp.clone(),
-                    });
+                if let (Some(stamp), Some(heard)) = (seen.stamp(&desired.author()), view.heard) {
+                    record.mark = Some(Mark { heard, stamp });
                 }
                 Availability::Available
             }
-            Sight::Gone => Availability::NotAvailable,
-            Sight::Unknown => Availability::Unknown {
-                error: "it has not been seen yet".to_owned(),
+            (Sight::Gone, _) => Availability::NotAvailable,
+            (Sight::Unknown, error) => Availability::Unknown {
+                error: error.map_or_else(
+                    || "it has not been seen yet".to_owned(),
+                    ToString::to_string,
+                ),
             },
         };
+        let applied = match note.filter(|note| !note.is_empty()) {
+            Some(note) => Applied::CompleteBut { note },
+            None => Applied::Complete,
+        };
         Outcome {
-            finding: finding(meta, Applied::Complete, available),
-            record: Some((key.clone(), record)),
-            is_failed: false,
+            finding: finding(meta, applied, available),
+            record: Some((desired.key.clone(), record)),
+            failure: None,
         }
     }
 }
 
 /// What this agent cannot do yet is refused: to ignore it would write what the work says must not be written.
-fn refusal(work: &ManifestWork, desired: &Desired<'_>) -> Option<Applied> {
-    if work
-        .spec
-        .executor
-        .as_ref()
-        .is_some_and(|executor| executor.subject.is_some())
-    {
+fn refusal(work: &ManifestWork) -> Result<(), Unwritten> {
+    let executor = work.spec.executor.as_ref();
+    if executor.is_some_and(|executor| executor.subject.is_some()) {
         let error =
-            "gitspoke does not check executors yet: remove spec.executor, or use another agent"
-                .to_owned();
-        return Some(Applied::Failed { error });
+            "gitspoke does not check executors yet: remove spec.executor, or use another agent";
+        return Err(Unwritten::Unplaced(error.to_owned()));
     }
-    if desired.ignores_fields {
-        let error =
-            "gitspoke does not ignore fields yet: remove ignoreFields, or use another agent"
-                .to_owned();
-        return Some(Applied::IgnoreFields { error });
-    }
-    None
+    Ok(())
 }
 
-fn unplaced(meta: ResourceMeta, error: String) -> Outcome {
+fn unplaced(meta: ResourceMeta, error: &Unwritten, group: &str) -> Outcome {
     Outcome {
-        finding: finding(
-            meta,
-            Applied::Failed { error },
-            Availability::IncompleteMeta,
-        ),
+        finding: finding(meta, error.applied(), Availability::IncompleteMeta),
         record: None,
-        is_failed: true,
+        failure: Some(Failure {
+            next: error.next(),
+            blocker: error.blocker(group, ""),
+        }),
     }
 }
 

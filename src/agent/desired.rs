@@ -8,12 +8,14 @@ use crate::{
         manifest::{Manifest, ObjectId},
         wellknown::AGENT_FIELD_MANAGER,
         work::{
-            config::{ConditionRule, FeedbackRule, UpdateStrategy, UpdateStrategyType},
+            config::{
+                ConditionRule, FeedbackRule, IgnoreField, UpdateStrategy, UpdateStrategyType,
+            },
             spec::ManifestWorkSpec,
             status::ResourceMeta,
         },
     },
-    spoke::{cluster::ObjectKey, kinds::Kind},
+    spoke::{cluster::ObjectKey, kinds::Kind, seen::Author},
     status::{matching::config_for, owned::is_owned},
 };
 
@@ -48,8 +50,8 @@ pub struct Desired<'a> {
     pub strategy: Strategy,
     /// Whether it goes away with the work.
     pub is_owned: bool,
-    /// Whether it has fields that are to be left alone.
-    pub ignores_fields: bool,
+    /// Fields that are to be left alone.
+    pub ignored: &'a [IgnoreField],
     /// Values to report from the live object.
     pub feedback_rules: &'a [FeedbackRule],
     /// Conditions to derive from the live object.
@@ -78,18 +80,17 @@ impl<'a> Desired<'a> {
         let option = spec.delete_option.as_ref();
         let is_owned = strategy != Strategy::ReadOnly
             && is_owned(option, &key.group, &key.resource, &key.namespace, &key.name);
-        let apply = config
+        let ignored = config
             .update_strategy
-            .and_then(|configured| configured.server_side_apply.as_ref());
-        let ignored = apply
+            .filter(|_| matches!(strategy, Strategy::ServerSideApply { .. }))
+            .and_then(|configured| configured.server_side_apply.as_ref())
             .and_then(|apply| apply.ignore_fields.as_deref())
             .unwrap_or_default();
         Self {
             manifest,
             key,
             kind,
-            ignores_fields: matches!(strategy, Strategy::ServerSideApply { .. })
-                && !ignored.is_empty(),
+            ignored,
             strategy,
             is_owned,
             feedback_rules: config.feedback_rules,
@@ -110,19 +111,31 @@ impl<'a> Desired<'a> {
         }
     }
 
-    /// Whether it is a Pod, whose spec cannot be applied a second time.
-    pub fn is_pod(&self) -> bool {
-        self.key.group.is_empty() && self.key.resource == "pods"
+    /// Whose entries on the object are ours.
+    pub fn author(&self) -> Author {
+        Author {
+            manager: self.field_manager().to_owned(),
+            is_patching: self.is_pod(),
+        }
     }
 
-    /// The digest of everything that is asked for: a change of any of it is a write.
-    pub fn asked(&self) -> String {
-        let text = format!(
-            "{} {:?} {}",
-            self.manifest.digest(),
-            self.strategy,
-            self.is_owned
-        );
+    /// Whether it is a Pod whose spec we cannot apply a second time.
+    pub fn is_pod(&self) -> bool {
+        self.strategy == Strategy::Update
+            && self.key.group.is_empty()
+            && self.key.resource == "pods"
+    }
+
+    /// The digest of everything that is asked for: a change of any of it is a write. `content` is the digest of what is
+    /// to be written.
+    pub fn asked(&self, content: &Digest) -> String {
+        let text = format!("{content} {:?} {}", self.strategy, self.is_owned);
+        Digest::of_bytes(text.as_bytes()).short()
+    }
+
+    /// The digest of the rules about the live object.
+    pub fn rules(&self) -> String {
+        let text = format!("{:?} {:?}", self.feedback_rules, self.condition_rules);
         Digest::of_bytes(text.as_bytes()).short()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     desired::Strategy,
-    index::{Sight, View},
+    index::{Sight, View, Watching},
 };
 
 /// What a manifest needs.
@@ -20,14 +20,17 @@ pub enum Need {
 
 /// Decides for one manifest. `asked` is the digest of what the work asks for now.
 pub fn need(strategy: &Strategy, view: &View, asked: &str) -> Need {
-    let is_asked = view.asked.as_deref() == Some(asked);
+    let is_asked = view
+        .heard
+        .as_ref()
+        .is_some_and(|heard| heard.asked == asked);
     match (strategy, &view.sight) {
         (Strategy::ReadOnly, Sight::Unknown) => Need::Look,
         (Strategy::ReadOnly, _) => Need::Nothing,
         _ if !is_asked => Need::Write,
         (_, Sight::Gone) => Need::Write,
-        (_, Sight::Unknown) if view.is_watched => Need::Look,
-        (_, Sight::Unknown) => Need::Wait,
+        (_, Sight::Unknown) if view.watching == Watching::Begun => Need::Wait,
+        (_, Sight::Unknown) => Need::Look,
         (Strategy::CreateOnly, Sight::Present(_)) => Need::Nothing,
         (_, Sight::Present(_)) if view.is_drifted => Need::Write,
         (_, Sight::Present(_)) => Need::Nothing,
@@ -36,66 +39,45 @@ pub fn need(strategy: &Strategy, view: &View, asked: &str) -> Need {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
     use super::*;
-    use crate::spoke::seen::Seen;
+    use crate::{agent::records::Heard, spoke::seen::Seen};
 
     #[test]
     fn only_what_changed_is_written() {
-        let present = Sight::Present(Seen {
-            uid: "u".into(),
-            resource_version: 1,
-            owners: vec![],
-            finalizers: vec![],
-            is_deleting: false,
-            stamp: None,
-        });
-        let (update, create) = (Strategy::Update, Strategy::CreateOnly);
-        let there = || present.clone();
+        let there = || Sight::Present(Seen::of(&ObjectMeta::default()));
         let unseen = || Sight::Unknown;
-        // strategy, asked before, sight, drifted, watched
+        let (update, create, read) = (Strategy::Update, Strategy::CreateOnly, Strategy::ReadOnly);
+        let (begun, done, never) = (Watching::Begun, Watching::UpToDate, Watching::Impossible);
+        // strategy, asked before, sight, drifted, watching
         let table = [
-            (&update, None, unseen(), false, false, Need::Write),
-            (&update, Some("old"), there(), false, true, Need::Write),
-            (&update, Some("new"), there(), false, true, Need::Nothing),
-            (&update, Some("new"), there(), true, true, Need::Write),
-            (&update, Some("new"), Sight::Gone, false, true, Need::Write),
-            (&update, Some("new"), unseen(), false, false, Need::Wait),
-            (&update, Some("new"), unseen(), false, true, Need::Look),
-            (&create, Some("new"), there(), true, true, Need::Nothing),
-            (&create, Some("new"), Sight::Gone, false, true, Need::Write),
-            (
-                &Strategy::ReadOnly,
-                None,
-                unseen(),
-                false,
-                false,
-                Need::Look,
-            ),
-            (
-                &Strategy::ReadOnly,
-                None,
-                Sight::Gone,
-                false,
-                true,
-                Need::Nothing,
-            ),
-            (
-                &Strategy::ReadOnly,
-                None,
-                there(),
-                true,
-                true,
-                Need::Nothing,
-            ),
+            (&update, None, unseen(), false, begun, Need::Write),
+            (&update, Some("old"), there(), false, done, Need::Write),
+            (&update, Some("new"), there(), false, done, Need::Nothing),
+            (&update, Some("new"), there(), true, done, Need::Write),
+            (&update, Some("new"), Sight::Gone, false, done, Need::Write),
+            (&update, Some("new"), unseen(), false, begun, Need::Wait),
+            (&update, Some("new"), unseen(), false, done, Need::Look),
+            (&update, Some("new"), unseen(), false, never, Need::Look),
+            (&create, Some("new"), there(), true, done, Need::Nothing),
+            (&create, Some("new"), Sight::Gone, false, done, Need::Write),
+            (&read, None, unseen(), false, begun, Need::Look),
+            (&read, None, Sight::Gone, false, done, Need::Nothing),
+            (&read, None, there(), true, done, Need::Nothing),
         ];
-        for (number, (strategy, asked, sight, is_drifted, is_watched, expected)) in
+        for (number, (strategy, asked, sight, is_drifted, watching, expected)) in
             table.into_iter().enumerate()
         {
             let view = View {
                 sight,
-                asked: asked.map(str::to_owned),
+                heard: asked.map(|asked| Heard {
+                    asked: asked.to_owned(),
+                    manager: String::new(),
+                    note: String::new(),
+                }),
                 is_drifted,
-                is_watched,
+                watching,
             };
             assert_eq!(need(strategy, &view, "new"), expected, "row {number}");
         }

@@ -1,6 +1,12 @@
 //! Reads live objects for the rules about them: feedback values and conditions.
 
-use super::{desired::Desired, state::Agent};
+use serde_json::Value;
+
+use super::{
+    desired::Desired,
+    index::{Observation, Observed},
+    state::Agent,
+};
 use crate::{
     expression::{
         feedback::{FeedbackAnswer, FeedbackOptions},
@@ -10,40 +16,65 @@ use crate::{
 };
 
 impl Agent {
-    /// Adds to a finding what the work's rules say about the live object. Without rules nothing is read.
-    pub(super) async fn observe(&self, desired: &Desired<'_>, finding: &mut Finding) {
+    /// Adds to a finding what the work's rules say about the live object. They are asked again only when the object or
+    /// the rules have changed, and the object is read only when no watch has shown it.
+    pub(super) async fn observe(&self, work: &str, desired: &Desired<'_>, finding: &mut Finding) {
         if !desired.is_observed() {
             return;
         }
-        // What is not readable keeps what was known: a rule that could not be asked has not changed its mind.
-        let object = self
-            .spoke
-            .read(&desired.kind, &desired.key)
-            .await
-            .ok()
-            .flatten();
+        let asked = desired.rules();
+        let observation = self.index().observation(work, &desired.key, &asked);
+        let (feedback, rules) = match observation {
+            Observation::Known(feedback, rules) => (feedback, rules),
+            Observation::Ask(version, object) => {
+                self.ask(work, desired, asked, version, &object).await
+            }
+            Observation::Read => match self.spoke.read(&desired.kind, &desired.key).await {
+                Ok(Some(object)) => {
+                    let version = object["metadata"]["resourceVersion"].as_str();
+                    let version = version.and_then(|version| version.parse().ok());
+                    self.ask(work, desired, asked, version.unwrap_or(0), &object)
+                        .await
+                }
+                Ok(None) | Err(_) => (Feedback::Untouched, Rules::Untouched),
+            },
+            Observation::Gone => (Feedback::Untouched, Rules::Untouched),
+        };
+        // What is not readable keeps what was known: a rule that could not be asked has not changed its mind. Without
+        // rules there is nothing to keep.
         if !desired.feedback_rules.is_empty() {
-            finding.feedback = match &object {
-                None => Feedback::Untouched,
-                Some(object) => feedback(
-                    self.evaluator
-                        .feedback(object, desired.feedback_rules, OPTIONS)
-                        .await,
-                ),
-            };
+            finding.feedback = feedback;
         }
         if !desired.condition_rules.is_empty() {
-            finding.rules = match &object {
-                None => Rules::Untouched,
-                Some(object) => {
-                    let answers = self
-                        .evaluator
-                        .conditions(object, desired.condition_rules)
-                        .await;
-                    Rules::Evaluated(answers.into_iter().map(outcome).collect())
-                }
-            };
+            finding.rules = rules;
         }
+    }
+
+    async fn ask(
+        &self,
+        work: &str,
+        desired: &Desired<'_>,
+        asked: String,
+        resource_version: u64,
+        object: &Value,
+    ) -> (Feedback, Rules) {
+        let values = self
+            .evaluator
+            .feedback(object, desired.feedback_rules, OPTIONS);
+        let feedback = feedback(values.await);
+        let answers = self
+            .evaluator
+            .conditions(object, desired.condition_rules)
+            .await;
+        let rules = Rules::Evaluated(answers.into_iter().map(outcome).collect());
+        let observed = Observed {
+            resource_version,
+            asked,
+            feedback: feedback.clone(),
+            rules: rules.clone(),
+        };
+        self.index().observed(work, &desired.key, observed);
+        (feedback, rules)
     }
 }
 

@@ -6,11 +6,12 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt;
 
 use super::{
-    apply::Outcome,
+    apply::{Outcome, Round},
     desired::{key_of, wanted_kind},
     records::{self, Records},
     removal::untracked,
     state::{Agent, Error, Key, hub_error},
+    unwritten::Next,
 };
 use crate::{
     api::{
@@ -20,7 +21,7 @@ use crate::{
         work::{applied::AppliedManifestWork, spec::ManifestWork, status::ManifestWorkStatus},
     },
     runtime::queue::Wake,
-    status::{self, Finding},
+    status::{self, Finding, Stored},
 };
 
 impl Agent {
@@ -74,12 +75,21 @@ impl Agent {
             .with_intent(&work, applied_work, record_name, &planned)
             .await?;
 
-        let mut outcomes = self.apply_all(&work, &ids, &applied_work, &planned).await;
+        let round = Round {
+            work: &work,
+            name: work.name_any(),
+            stored: Stored::new(work.status.as_ref()),
+            ids: &ids,
+            applied_work: &applied_work,
+            planned: &planned,
+        };
+        let mut outcomes = self.apply_all(&round).await;
         if outcomes.iter().any(Option::is_none) {
             // Something is on record and not yet in sight; the watch that shows it will wake this work.
             return Ok(());
         }
         let outcomes: Vec<Outcome> = outcomes.drain(..).flatten().collect();
+        self.wait_for(&round.name, &outcomes);
         let was_complete = status::is_complete(work.status.as_ref());
         let reported = self.report(&work, &outcomes).await?;
         if was_complete {
@@ -91,25 +101,32 @@ impl Agent {
             }
             return Ok(());
         }
-        let left = self
-            .prune(
-                &work.name_any(),
-                &ids,
-                &outcomes,
-                &applied_work,
-                &before,
-                &planned,
-            )
-            .await?;
+        let left = self.prune(&round, &outcomes, &before).await?;
 
-        let failed = outcomes.iter().filter(|outcome| outcome.is_failed).count();
-        match (failed, left) {
-            (0, 0) => Ok(()),
-            (0, left) => Err(Error::StillThere(left)),
-            (failed, _) => Err(Error::Manifests {
-                failed,
+        let failures = outcomes.iter().flat_map(|outcome| &outcome.failure);
+        let next = failures
+            .clone()
+            .map(|failure| failure.next)
+            .reduce(Next::and);
+        match (next, left) {
+            (None, 0) => Ok(()),
+            (None | Some(Next::Never), left) if left > 0 => Err(Error::StillThere(left)),
+            (next, _) => Err(Error::Manifests {
+                failed: failures.count(),
                 total: outcomes.len(),
+                next: next.unwrap_or(Next::Never),
             }),
+        }
+    }
+
+    /// Notes what has to happen on the spoke before what failed can go on.
+    fn wait_for(&self, work: &str, outcomes: &[Outcome]) {
+        let failures = outcomes
+            .iter()
+            .filter_map(|outcome| outcome.failure.as_ref());
+        let blockers = failures.filter_map(|failure| failure.blocker.clone());
+        if self.index().block(work, blockers.collect()) {
+            self.kinds_changed.notify_one();
         }
     }
 
@@ -117,13 +134,16 @@ impl Agent {
     /// being deleted; those stay on record.
     async fn prune(
         &self,
-        work: &str,
-        ids: &[Option<ObjectId>],
+        round: &Round<'_>,
         outcomes: &[Outcome],
-        applied_work: &AppliedManifestWork,
         before: &Records,
-        planned: &Records,
     ) -> Result<usize, Error> {
+        let Round {
+            ids,
+            applied_work,
+            planned,
+            ..
+        } = round;
         let mut after: Records = outcomes
             .iter()
             .filter_map(|outcome| outcome.record.clone())
@@ -139,7 +159,9 @@ impl Agent {
         for (key, record) in kept {
             after.entry(key.clone()).or_insert_with(|| record.clone());
         }
-        let removed = self.remove_objects(work, applied_work, gone.clone()).await;
+        let removed = self
+            .remove_objects(&round.name, applied_work, gone.clone())
+            .await;
         let left = removed.as_ref().unwrap_or(&gone);
         after.extend(
             left.iter()

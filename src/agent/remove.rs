@@ -1,6 +1,6 @@
 //! Takes away what a work no longer asks for, and works that are gone.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::{
@@ -20,7 +20,7 @@ use crate::{
         wellknown::{AGENT_FIELD_MANAGER, APPLIED_WORK_FINALIZER, WORK_FINALIZER},
         work::{applied::AppliedManifestWork, spec::ManifestWork},
     },
-    spoke::{cluster::ObjectKey, kinds::Kind},
+    spoke::{cluster::ObjectKey, kinds::Kind, seen::Author},
     status::{self, order::Rank},
 };
 
@@ -35,6 +35,9 @@ impl Agent {
             return Ok(());
         }
         let name = work.name_any();
+        if self.index().block(&name, BTreeSet::new()) {
+            self.kinds_changed.notify_one();
+        }
         let Some(applied_work) = applied_work else {
             let answer = self.hub.remove_finalizer(work).await;
             return match answer {
@@ -154,7 +157,7 @@ impl Agent {
                 } else {
                     pending += 1;
                     let claim = Claim {
-                        field_manager: AGENT_FIELD_MANAGER,
+                        author: Author::applying(AGENT_FIELD_MANAGER),
                         mark: None,
                         is_owner: false,
                         is_observer: false,

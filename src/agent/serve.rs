@@ -247,6 +247,7 @@ async fn work(agent: Arc<Agent>, stop: CancellationToken) -> Result<(), Infallib
                 match error.disposition() {
                     Disposition::Retry => turn.retry(),
                     Disposition::LookAgain(delay) => turn.after(delay),
+                    Disposition::Rest => turn.done(),
                 }
             }
         }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Resource, ResourceExt, api::PatchParams};
 use tokio::sync::Notify;
 
-use super::{cache::Cache, foreign::Foreign, index::Index, report::Hub};
+use super::{cache::Cache, foreign::Foreign, index::Index, report::Hub, unwritten::Next};
 use crate::{
     api::{
         names::{HubHash, WorkName},
@@ -90,6 +90,8 @@ pub enum Error {
         failed: usize,
         /// Of how many.
         total: usize,
+        /// When the work is tried again.
+        next: Next,
     },
     /// Objects are still being deleted.
     #[error("{0} objects are still being deleted")]
@@ -109,6 +111,8 @@ pub enum Disposition {
     Retry,
     /// It waits for something that a watch will show; look again after this long in case the watch is the problem.
     LookAgain(Duration),
+    /// It can only end the same way until it is changed.
+    Rest,
 }
 
 impl Error {
@@ -117,6 +121,11 @@ impl Error {
         match self {
             Self::Evicting(rest) => Disposition::LookAgain(*rest),
             Self::StillThere(_) => Disposition::LookAgain(Duration::from_secs(2)),
+            Self::Manifests { next, .. } => match next {
+                Next::Retry => Disposition::Retry,
+                Next::Later(delay) => Disposition::LookAgain(*delay),
+                Next::Never => Disposition::Rest,
+            },
             _ => Disposition::Retry,
         }
     }

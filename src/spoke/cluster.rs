@@ -76,6 +76,53 @@ impl Cluster {
         Ok(answer.metadata)
     }
 
+    /// Tries an apply without writing anything, and returns what the object would be.
+    pub async fn try_apply(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        body: &Value,
+        field_manager: &str,
+    ) -> Result<Value, Error> {
+        let mut params = PatchParams::apply(field_manager).force();
+        params.dry_run = true;
+        let answer = self
+            .api(kind, key)
+            .patch(&key.name, &params, &Patch::Apply(body))
+            .await?;
+        Ok(serde_json::to_value(answer).map_err(kube::Error::SerdeError)?)
+    }
+
+    /// Tries to create an object without writing anything.
+    pub async fn try_create(&self, kind: &Kind, key: &ObjectKey, body: Value) -> Result<(), Error> {
+        let body: DynamicObject = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        self.api(kind, key).create(&params, &body).await?;
+        Ok(())
+    }
+
+    /// Changes what a merge patch names, and returns the object's metadata.
+    pub async fn merge(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        patch: &Value,
+        field_manager: &str,
+    ) -> Result<ObjectMeta, Error> {
+        let params = PatchParams {
+            field_manager: Some(field_manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let answer = self
+            .api(kind, key)
+            .patch_metadata(&key.name, &params, &Patch::Merge(patch))
+            .await?;
+        Ok(answer.metadata)
+    }
+
     /// Creates an object, and returns its metadata.
     pub async fn create(
         &self,
@@ -123,15 +170,7 @@ impl Cluster {
             "resourceVersion": looked_at.resource_version,
             "ownerReferences": owners,
         }});
-        let params = PatchParams {
-            field_manager: Some(field_manager.to_owned()),
-            ..PatchParams::default()
-        };
-        let answer = self
-            .api(kind, key)
-            .patch_metadata(&key.name, &params, &Patch::Merge(patch))
-            .await?;
-        Ok(answer.metadata)
+        self.merge(kind, key, &patch, field_manager).await
     }
 
     /// Replaces who owns which field, of an object as it was answered.

@@ -34,6 +34,50 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code == 409)
     }
+
+    /// The object is not allowed to be what it was asked to become.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code == 422)
+    }
+
+    /// Nothing is wrong with what was sent but that it changes what cannot be changed.
+    pub fn is_immutable(&self) -> bool {
+        let Self::Refused(status) = self else {
+            return false;
+        };
+        let causes = status.details.as_ref().map(|details| &*details.causes);
+        let causes = causes.unwrap_or_default();
+        let is_about_change = |message: &str| {
+            message.contains("immutable")
+                || message.contains("updates to")
+                || message.contains("may not change")
+        };
+        status.code == 422
+            && !causes.is_empty()
+            && causes.iter().all(|cause| is_about_change(&cause.message))
+    }
+
+    /// The agent may not do it.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code == 403)
+    }
+
+    /// The server's own words.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Refused(status) => &status.message,
+            _ => "",
+        }
+    }
+
+    /// The namespace that is not there, if that is what the refusal is about.
+    pub fn missing_namespace(&self) -> Option<&str> {
+        let Self::Refused(status) = self else {
+            return None;
+        };
+        let details = status.details.as_ref()?;
+        (status.code == 404 && details.kind == "namespaces").then_some(&details.name)
+    }
 }
 
 impl From<kube::Error> for Error {

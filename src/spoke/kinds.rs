@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use kube::{
     Client,
     core::{ApiResource, GroupVersion, GroupVersionKind},
-    discovery::{self, Scope},
+    discovery::{self, ApiCapabilities, Scope, verbs},
 };
 use tokio::{sync::RwLock, time::Instant};
 
@@ -22,6 +22,19 @@ pub struct Kind {
     pub resource: ApiResource,
     /// Whether its objects live in namespaces.
     pub is_namespaced: bool,
+    /// Whether it can be watched.
+    pub is_watchable: bool,
+}
+
+impl Kind {
+    /// A kind that every cluster serves.
+    pub fn of<K: kube::Resource<DynamicType = ()>>(is_namespaced: bool) -> Self {
+        Self {
+            resource: ApiResource::erase::<K>(&()),
+            is_namespaced,
+            is_watchable: true,
+        }
+    }
 }
 
 /// The kinds that have been asked for, a group and version at a time.
@@ -69,7 +82,8 @@ impl Kinds {
         found
     }
 
-    /// Finds the kind behind a resource; `None` when the cluster does not serve it any more.
+    /// Finds the kind behind a resource, under the version it was known by or else under the one that its group prefers
+    /// now; `None` when the cluster does not serve it any more.
     pub async fn find_resource(
         &self,
         group: &str,
@@ -101,7 +115,20 @@ impl Kinds {
                 asked: Instant::now(),
             },
         );
-        Ok(found)
+        match found {
+            Some(kind) => Ok(Some(kind)),
+            None => self.find_in_group(group, plural).await,
+        }
+    }
+
+    async fn find_in_group(&self, group: &str, plural: &str) -> Result<Option<Kind>, Error> {
+        let group = match discovery::group(&self.client, group).await {
+            Ok(group) => group,
+            Err(error) => return absent(error).map(|()| None),
+        };
+        let resources = group.recommended_resources().into_iter();
+        let mut kinds = resources.map(|(resource, capabilities)| kind(resource, &capabilities));
+        Ok(kinds.find(|kind| kind.resource.plural == plural))
     }
 
     /// Forgets a group and version: an object of it was answered as if the kind were gone.
@@ -113,23 +140,31 @@ impl Kinds {
     async fn ask(&self, version: &GroupVersion) -> Result<HashMap<String, Kind>, Error> {
         let group = match discovery::pinned_group(&self.client, version).await {
             Ok(group) => group,
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(HashMap::new()),
-            Err(kube::Error::Discovery(_)) => return Ok(HashMap::new()),
-            Err(error) => return Err(error.into()),
+            Err(error) => return absent(error).map(|()| HashMap::new()),
         };
         let resources = group.versioned_resources(&version.version).into_iter();
-        Ok(resources
-            .map(|(resource, capabilities)| {
-                let is_namespaced = capabilities.scope == Scope::Namespaced;
-                (
-                    resource.kind.clone(),
-                    Kind {
-                        resource,
-                        is_namespaced,
-                    },
-                )
-            })
+        let kinds = resources.map(|(resource, capabilities)| kind(resource, &capabilities));
+        Ok(kinds
+            .map(|kind| (kind.resource.kind.clone(), kind))
             .collect())
+    }
+}
+
+fn kind(resource: ApiResource, capabilities: &ApiCapabilities) -> Kind {
+    Kind {
+        is_namespaced: capabilities.scope == Scope::Namespaced,
+        is_watchable: capabilities.supports_operation(verbs::WATCH),
+        resource,
+    }
+}
+
+/// What discovery says about a group or version that the cluster does not serve. Anything else it says is a failure: a
+/// group whose server is down is not gone.
+fn absent(error: kube::Error) -> Result<(), Error> {
+    match error {
+        kube::Error::Api(status) if status.code == 404 => Ok(()),
+        kube::Error::Discovery(_) => Ok(()),
+        error => Err(error.into()),
     }
 }
 

@@ -19,16 +19,21 @@ const SAME_AUTHOR: [&str; 4] = [
 /// What the API server calls the unknown owner of everything that was there before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Returns the entries as they should be, or `None` when they are fine or we have none.
+/// Returns the entries as they should be, or `None` when they are fine or we have none. `former` is the field manager
+/// that the same work has applied the object with before, if it was another.
 pub fn fold(
     entries: &[ManagedFieldsEntry],
     field_manager: &str,
+    former: Option<&str>,
 ) -> Option<Vec<ManagedFieldsEntry>> {
     let ours = entries
         .iter()
         .position(|entry| is_ours(entry, field_manager))?;
     let mut owned = fields(&entries[ours]).clone();
-    let is_folded = |entry: &ManagedFieldsEntry| is_by_the_author(entry, field_manager);
+    let is_folded = |entry: &ManagedFieldsEntry| {
+        is_by_the_author(entry, field_manager)
+            || former.is_some_and(|former| former != field_manager && is_ours(entry, former))
+    };
     let is_trimmed = |entry: &ManagedFieldsEntry| {
         is_written(entry)
             && entry.manager.as_deref() == Some(BEFORE_FIRST_APPLY)
@@ -64,10 +69,12 @@ pub fn fold(
 }
 
 /// Whether an entry is our own apply.
-pub(super) fn is_ours(entry: &ManagedFieldsEntry, field_manager: &str) -> bool {
-    entry.manager.as_deref() == Some(field_manager)
-        && entry.operation.as_deref() == Some("Apply")
-        && has_no_subresource(entry)
+fn is_ours(entry: &ManagedFieldsEntry, field_manager: &str) -> bool {
+    entry.manager.as_deref() == Some(field_manager) && is_apply(entry) && has_no_subresource(entry)
+}
+
+pub(super) fn is_apply(entry: &ManagedFieldsEntry) -> bool {
+    entry.operation.as_deref() == Some("Apply")
 }
 
 fn is_by_the_author(entry: &ManagedFieldsEntry, field_manager: &str) -> bool {
@@ -82,7 +89,7 @@ fn is_written(entry: &ManagedFieldsEntry) -> bool {
     entry.operation.as_deref() == Some("Update") && has_no_subresource(entry)
 }
 
-fn has_no_subresource(entry: &ManagedFieldsEntry) -> bool {
+pub(super) fn has_no_subresource(entry: &ManagedFieldsEntry) -> bool {
     entry.subresource.as_deref().unwrap_or_default().is_empty()
 }
 
@@ -192,7 +199,7 @@ mod tests {
             ),
             entry("hpa", "Update", None, json!({"f:spec": {"f:replicas": {}}})),
         ];
-        let folded = fold(&entries, "work-agent").unwrap();
+        let folded = fold(&entries, "work-agent", None).unwrap();
         assert_eq!(
             summary(&folded),
             [
@@ -207,7 +214,7 @@ mod tests {
                 ("hpa".into(), json!({"f:spec": {"f:replicas": {}}})),
             ]
         );
-        assert_eq!(fold(&folded, "work-agent"), None, "once is enough");
+        assert_eq!(fold(&folded, "work-agent", None), None, "once is enough");
     }
 
     #[test]
@@ -221,7 +228,7 @@ mod tests {
                 json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}}),
             ),
         ];
-        let folded = fold(&entries, "work-agent").unwrap();
+        let folded = fold(&entries, "work-agent", None).unwrap();
         assert_eq!(
             summary(&folded),
             [
@@ -232,7 +239,25 @@ mod tests {
                 ),
             ]
         );
-        assert_eq!(fold(&folded, "work-agent"), None, "once is enough");
+        assert_eq!(fold(&folded, "work-agent", None), None, "once is enough");
+    }
+
+    #[test]
+    fn a_former_field_manager_of_the_same_work_is_folded() {
+        let entries = [
+            entry("work-agent-b", "Apply", None, json!({"f:a": {}})),
+            entry("work-agent-a", "Apply", None, json!({"f:b": {}})),
+            entry("work-agent-c", "Apply", None, json!({"f:c": {}})),
+        ];
+        let folded = fold(&entries, "work-agent-b", Some("work-agent-a")).unwrap();
+        assert_eq!(
+            summary(&folded),
+            [
+                ("work-agent-b".into(), json!({"f:a": {}, "f:b": {}})),
+                ("work-agent-c".into(), json!({"f:c": {}})),
+            ]
+        );
+        assert_eq!(fold(&folded, "work-agent-b", Some("work-agent-b")), None);
     }
 
     #[test]
@@ -243,11 +268,11 @@ mod tests {
             None,
             json!({"f:data": {}}),
         )];
-        assert_eq!(fold(&entries, "work-agent"), None);
+        assert_eq!(fold(&entries, "work-agent", None), None);
         let entries = [
             entry("work-agent", "Apply", None, json!({})),
             entry("hpa", "Update", None, json!({"f:a": {}})),
         ];
-        assert_eq!(fold(&entries, "work-agent"), None);
+        assert_eq!(fold(&entries, "work-agent", None), None);
     }
 }

@@ -4,12 +4,14 @@
 //! `managedFields`. A digest of our entry, kept from the answer to our last apply, therefore shows drift without a look
 //! at the object itself.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     ManagedFieldsEntry, ObjectMeta, OwnerReference,
 };
 
-use super::ownership::is_ours;
-use crate::api::digest::Digest;
+use super::ownership::{has_no_subresource, is_apply};
+use crate::api::{digest::Digest, wellknown::AGENT_FIELD_MANAGER};
 
 /// A live object's metadata, reduced.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,14 +20,18 @@ pub struct Seen {
     pub uid: String,
     /// Its resource version as a number: within one cluster a larger one is newer.
     pub resource_version: u64,
+    /// The generation, for kinds that have one.
+    pub generation: Option<i64>,
     /// Every owner.
     pub owners: Vec<OwnerReference>,
     /// Its finalizers.
     pub finalizers: Vec<String>,
     /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// Our entry, if there is one.
-    pub stamp: Option<Stamp>,
+    /// The entries that may be ours.
+    entries: Vec<Entry>,
+    /// Everyone else's entries, as one number.
+    others: u64,
 }
 
 /// Our entry in `managedFields`.
@@ -37,9 +43,32 @@ pub struct Stamp {
     pub time: i64,
 }
 
+/// Whose entries are ours.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Author {
+    /// The field manager.
+    pub manager: String,
+    /// Whether what it wrote without applying counts, too: Pods are changed by patches.
+    pub is_patching: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    manager: String,
+    is_apply: bool,
+    stamp: Stamp,
+}
+
 impl Seen {
-    /// Reduces metadata to what `field_manager` needs to know.
-    pub fn of(meta: &ObjectMeta, field_manager: &str) -> Self {
+    /// Reduces metadata. Every field manager of ours begins with the same word, so the entries that may be ours are
+    /// known without asking whose object it is.
+    pub fn of(meta: &ObjectMeta) -> Self {
+        let written = meta
+            .managed_fields
+            .iter()
+            .flatten()
+            .filter(|entry| has_no_subresource(entry));
+        let entries = written.filter(|entry| may_be_ours(entry)).map(Entry::of);
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
             resource_version: meta
@@ -47,28 +76,99 @@ impl Seen {
                 .as_deref()
                 .and_then(|version| version.parse().ok())
                 .unwrap_or(0),
+            generation: meta.generation.filter(|generation| *generation > 0),
             owners: meta.owner_references.clone().unwrap_or_default(),
             finalizers: meta.finalizers.clone().unwrap_or_default(),
             is_deleting: meta.deletion_timestamp.is_some(),
-            stamp: meta
-                .managed_fields
-                .iter()
-                .flatten()
-                .find(|entry| is_ours(entry, field_manager))
-                .map(Stamp::of),
+            entries: entries.collect(),
+            others: others(meta.managed_fields.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// The stamp of an author, if it has written anything that is still its own.
+    pub fn stamp(&self, author: &Author) -> Option<Stamp> {
+        let mut entries = self
+            .entries
+            .iter()
+            .filter(|entry| entry.manager == author.manager)
+            .filter(|entry| entry.is_apply || author.is_patching);
+        let mut stamp = entries.next()?.stamp.clone();
+        for entry in entries {
+            let both = format!("{}{}", stamp.fields, entry.stamp.fields);
+            stamp.fields = Digest::of_bytes(both.as_bytes()).short();
+            stamp.time = stamp.time.max(entry.stamp.time);
+        }
+        Some(stamp)
+    }
+
+    /// Whether nobody but the author can have written between two looks at one object: the object has changed, its
+    /// content with it as far as its kind can tell, and no other entry has.
+    pub fn is_by_nobody_but(&self, author: &Author, before: &Self) -> bool {
+        let others = |seen: &Self| -> Vec<Entry> {
+            let entries = seen.entries.iter();
+            let foreign = entries.filter(|entry| entry.manager != author.manager);
+            foreign.cloned().collect()
+        };
+        self.resource_version > before.resource_version
+            && self.others == before.others
+            && others(self) == others(before)
+            && self.owners == before.owners
+            && self.finalizers == before.finalizers
+            && self.is_deleting == before.is_deleting
+            && self
+                .generation
+                .is_none_or(|now| before.generation.is_some_and(|then| then < now))
+    }
+}
+
+impl Author {
+    /// A field manager that applies.
+    pub fn applying(manager: &str) -> Self {
+        Self {
+            manager: manager.to_owned(),
+            is_patching: false,
         }
     }
 }
 
-impl Stamp {
+impl Entry {
     fn of(entry: &ManagedFieldsEntry) -> Self {
         let fields = entry
             .fields_v1
             .as_ref()
             .map_or(Digest::of_bytes(b""), |fields| Digest::of_json(&fields.0));
         Self {
-            fields: fields.short(),
-            time: entry.time.as_ref().map_or(0, |time| time.0.as_second()),
+            manager: entry.manager.clone().unwrap_or_default(),
+            is_apply: is_apply(entry),
+            stamp: Stamp {
+                fields: fields.short(),
+                time: seconds(entry),
+            },
         }
     }
+}
+
+fn may_be_ours(entry: &ManagedFieldsEntry) -> bool {
+    let manager = entry.manager.as_deref().unwrap_or_default();
+    manager.starts_with(AGENT_FIELD_MANAGER)
+}
+
+/// A number that changes when any entry but ours does. Only its equality matters, and only within this process.
+fn others(entries: &[ManagedFieldsEntry]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let foreign = entries
+        .iter()
+        .filter(|entry| !(may_be_ours(entry) && has_no_subresource(entry)));
+    for entry in foreign {
+        (&entry.manager, &entry.operation, &entry.subresource).hash(&mut hasher);
+        seconds(entry).hash(&mut hasher);
+        if let Some(fields) = &entry.fields_v1 {
+            fields.0.to_string().hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+fn seconds(entry: &ManagedFieldsEntry) -> i64 {
+    entry.time.as_ref().map_or(0, |time| time.0.as_second())
 }

@@ -22,6 +22,11 @@ pub struct Finding {
 pub enum Applied {
     /// The object is as the manifest wants it, or is frozen because it is complete.
     Complete,
+    /// The same, with something to say about it.
+    CompleteBut {
+        /// What; it follows the usual text.
+        note: String,
+    },
     /// The object could not be written.
     Failed {
         /// Why, in the words of the server or the agent.

@@ -94,6 +94,12 @@ fn applied_verdict(applied: &Applied) -> Verdict {
             "AppliedManifestComplete",
             "Apply manifest complete",
         ),
+        Applied::CompleteBut { note } => Verdict::new(
+            APPLIED,
+            Truth::True,
+            "AppliedManifestComplete",
+            format!("Apply manifest complete: {note}"),
+        ),
         Applied::Failed { error } => Verdict::new(
             APPLIED,
             Truth::False,

@@ -9,7 +9,8 @@ use gitspoke::api::work::{applied::AppliedManifestWork, spec::ManifestWork};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    core::{ApiResource, GroupVersionKind},
 };
 use serde_json::{Value, json};
 
@@ -163,7 +164,7 @@ impl Pair {
                 if holds {
                     Ok(work)
                 } else {
-                    Err(format!("{conditions:?}"))
+                    Err(serde_json::to_string(&work.status).unwrap())
                 }
             },
         )
@@ -191,6 +192,62 @@ impl Pair {
         map.data.and_then(|data| data.get("key").cloned())
     }
 
+    /// Objects of any kind in the spoke's namespace, or of a cluster-scoped one.
+    pub(crate) fn objects(
+        &self,
+        api_version: &str,
+        kind: &str,
+        is_namespaced: bool,
+    ) -> Api<DynamicObject> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        if is_namespaced {
+            Api::namespaced_with(self.spoke.clone(), &self.cluster, &resource)
+        } else {
+            Api::all_with(self.spoke.clone(), &resource)
+        }
+    }
+
+    /// Waits until an object is as it should be. The object is `null` while there is none.
+    pub(crate) async fn until_object(
+        &self,
+        what: &str,
+        objects: &Api<DynamicObject>,
+        name: &str,
+        is_right: impl Fn(&Value) -> bool,
+    ) -> Value {
+        wait::until(what, PATIENCE, || async {
+            let found = objects
+                .get_opt(name)
+                .await
+                .map_err(|error| error.to_string())?;
+            let found = serde_json::to_value(found).unwrap();
+            if is_right(&found) {
+                Ok(found)
+            } else {
+                Err(found.to_string())
+            }
+        })
+        .await
+    }
+
+    /// Changes an object on the spoke as somebody else would.
+    pub(crate) async fn edit(
+        &self,
+        objects: &Api<DynamicObject>,
+        name: &str,
+        patch: &Value,
+    ) -> DynamicObject {
+        let params = PatchParams {
+            field_manager: Some("somebody-else".to_owned()),
+            ..PatchParams::default()
+        };
+        objects
+            .patch(name, &params, &Patch::Merge(patch))
+            .await
+            .unwrap()
+    }
+
     pub(crate) async fn record_of(&self, work: &str) -> AppliedManifestWork {
         let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
         let all = records
@@ -211,6 +268,25 @@ impl Drop for Pair {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// What a condition of a manifest says: status, reason and message.
+pub(crate) fn condition(work: &ManifestWork, ordinal: usize, of: &str) -> (String, String, String) {
+    let status = work
+        .status
+        .as_ref()
+        .and_then(|status| status.resource_status.as_ref());
+    let manifests = status.and_then(|status| status.manifests.as_ref()).unwrap();
+    let conditions = &manifests[ordinal].conditions.0;
+    let found = conditions
+        .iter()
+        .find(|condition| condition.type_ == of)
+        .unwrap();
+    (
+        found.status.clone(),
+        found.reason.clone(),
+        found.message.clone(),
+    )
 }
 
 fn run_agent(arguments: &[String]) -> Child {

@@ -197,16 +197,6 @@ async fn what_is_not_supported_is_refused(lab: Arc<Lab>) {
         "{work:?}"
     );
     assert_eq!(pair.value_of("executed").await, None);
-
-    let ignore = json!({"type": "ServerSideApply", "serverSideApply": {"ignoreFields": [{"jsonPaths": [".data.key"]}]}});
-    pair.put("ignore", pair.with_strategy("ignored", "1", &ignore))
-        .await;
-    let work = pair.until("ignore", "Applied", "False").await;
-    assert_eq!(
-        first(&work)["conditions"][0]["reason"],
-        "AppliedManifestSSAIgnoreFieldError"
-    );
-    assert_eq!(pair.value_of("ignored").await, None);
 }
 
 /// Does what a kubelet would do.

@@ -13,6 +13,8 @@
     reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
+mod agent_ignored;
+mod agent_kinds;
 mod agent_pair;
 mod agent_rules;
 mod agent_sharing;
@@ -42,6 +44,8 @@ fn main() -> ExitCode {
         };
     }
     let cases = [
+        agent_ignored::cases(),
+        agent_kinds::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),

@@ -1,17 +1,32 @@
-//! What has been seen on the spoke: one entry per object that a work holds, no bodies.
+//! What has been seen on the spoke: one entry per object that a work holds, no bodies beyond the next pass.
 //!
 //! Watches tell the index what happens to objects, passes tell it what they have written. From the two it knows whether
 //! an object is still as we left it. It is a plain synchronous value behind one lock, held for map operations only.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod blocked;
+mod held;
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
-use super::records::Mark;
-use crate::spoke::{
-    cluster::ObjectKey,
-    kinds::Kind,
-    seen::{Seen, Stamp},
+pub use self::blocked::Blocker;
+use self::{
+    blocked::Blocked,
+    held::{Held, Holding},
+};
+use super::records::{Heard, Mark};
+use crate::{
+    spoke::{
+        cluster::ObjectKey,
+        kinds::Kind,
+        seen::{Author, Seen},
+    },
+    status::{Feedback, Rules},
 };
 
 /// Every object that a work of this agent holds.
@@ -19,30 +34,7 @@ use crate::spoke::{
 pub struct Index {
     objects: HashMap<ObjectKey, Held>,
     kinds: HashMap<Kind, Watched>,
-}
-
-struct Held {
-    kind: Kind,
-    /// Whose entry in `managedFields` is ours.
-    field_manager: String,
-    /// The works that hold it.
-    works: HashMap<String, Holding>,
-    sight: Sight,
-    /// Our entry as the last answer, or the record, showed it.
-    stamp: Option<Stamp>,
-    is_drifted: bool,
-    /// What a watch shows during a write may be that very write, and waits for its answer.
-    in_flight: InFlight,
-}
-
-#[derive(Default)]
-struct Holding {
-    /// What the work last asked for, if it has and was heard.
-    asked: Option<String>,
-    /// Whether the object goes away with the work.
-    is_owner: bool,
-    /// Whether the work has rules about what becomes of the object.
-    is_observer: bool,
+    blocked: Blocked,
 }
 
 /// Works that have something to do.
@@ -52,13 +44,6 @@ pub struct Awake {
     pub works: Vec<String>,
     /// Whether something of theirs is at stake, and not only a value that their rules report.
     pub is_urgent: bool,
-}
-
-/// Writes under way, of works that share the object, and the last that a watch has shown since.
-#[derive(Default)]
-struct InFlight {
-    writes: usize,
-    missed: Option<Seen>,
 }
 
 /// What is known of an object.
@@ -74,8 +59,8 @@ pub enum Sight {
 
 /// How a work holds an object.
 pub struct Claim<'a> {
-    /// Whose entry in `managedFields` is ours.
-    pub field_manager: &'a str,
+    /// Whose entries in `managedFields` are ours.
+    pub author: Author,
     /// What is on record from before this process.
     pub mark: Option<&'a Mark>,
     /// Whether the object goes away with the work.
@@ -90,87 +75,155 @@ pub struct View {
     /// What is known of it.
     pub sight: Sight,
     /// What this work last asked for, if it has and was heard.
-    pub asked: Option<String>,
+    pub heard: Option<Heard>,
     /// Somebody has changed what is ours.
     pub is_drifted: bool,
-    /// A watch on its kind is up to date.
-    pub is_watched: bool,
+    /// Whether a watch would show what happens to it.
+    pub watching: Watching,
+}
+
+/// Whether a watch on a kind would show what happens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Watching {
+    /// Not yet: it is new, or has broken.
+    #[default]
+    Begun,
+    /// It is up to date.
+    UpToDate,
+    /// It is not possible; objects of this kind are looked at now and then.
+    Impossible,
+}
+
+/// What the rules of a work said about an object, and when.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// The version of the object.
+    pub resource_version: u64,
+    /// The digest of the rules.
+    pub asked: String,
+    /// The values.
+    pub feedback: Feedback,
+    /// The conditions.
+    pub rules: Rules,
+}
+
+/// What is to be done to know what rules say.
+pub enum Observation {
+    /// Nothing has changed since they were asked.
+    Known(Feedback, Rules),
+    /// Ask them about this.
+    Ask(u64, Arc<Value>),
+    /// Read the object first.
+    Read,
+    /// There is nothing to ask about.
+    Gone,
+}
+
+/// A kind that is to be watched.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// The kind.
+    pub kind: Kind,
+    /// Whether rules need its objects whole; metadata is enough otherwise.
+    pub is_whole: bool,
 }
 
 #[derive(Default)]
 struct Watched {
     /// How many objects are held.
     objects: usize,
-    is_synced: bool,
+    /// How many of them rules are about.
+    observed: usize,
+    watching: Watching,
     /// While a list is under way: what it has shown so far.
     listed: HashSet<ObjectKey>,
 }
 
 impl Index {
-    /// Notes that a work holds an object. Returns whether it is the first of its kind.
+    /// Notes that a work holds an object. Returns whether other watches are wanted now.
     pub fn hold(&mut self, work: &str, key: &ObjectKey, kind: &Kind, claim: &Claim<'_>) -> bool {
-        let is_first = !self.kinds.contains_key(kind);
-        let before = self.objects.get(key).map(|held| held.kind.clone());
-        if before.as_ref() != Some(kind) {
-            self.kinds.entry(kind.clone()).or_default().objects += 1;
-            if let Some(before) = before {
-                self.let_go(&before);
-            }
-        }
-        let held = self.objects.entry(key.clone()).or_insert_with(|| Held {
-            kind: kind.clone(),
-            field_manager: claim.field_manager.to_owned(),
-            works: HashMap::new(),
-            sight: Sight::Unknown,
-            stamp: None,
-            is_drifted: false,
-            in_flight: InFlight::default(),
-        });
+        let held = self
+            .objects
+            .entry(key.clone())
+            .or_insert_with(|| Held::new(kind.clone()));
+        let before = (!held.works.is_empty()).then(|| (held.kind.clone(), held.is_observed()));
         held.kind = kind.clone();
-        claim.field_manager.clone_into(&mut held.field_manager);
-        if !held.works.contains_key(work) {
-            let asked = claim.mark.map(|mark| mark.asked.clone());
-            held.works.insert(
-                work.to_owned(),
-                Holding {
-                    asked,
-                    ..Holding::default()
-                },
-            );
-            if held.stamp.is_none() {
-                held.stamp = claim.mark.map(|mark| mark.stamp.clone());
-            }
-        }
-        let holding = held.works.entry(work.to_owned()).or_default();
+        let holding = held
+            .works
+            .entry(work.to_owned())
+            .or_insert_with(|| Holding {
+                author: claim.author.clone(),
+                heard: claim.mark.map(|mark| mark.heard.clone()),
+                is_refused: false,
+                is_owner: false,
+                is_observer: false,
+                observed: None,
+            });
+        holding.author = claim.author.clone();
         holding.is_owner = claim.is_owner;
         holding.is_observer = claim.is_observer;
-        is_first
+        let left = claim
+            .mark
+            .filter(|mark| mark.heard.manager == claim.author.manager);
+        held.left(&claim.author, left.map(|mark| &mark.stamp));
+        held.forget_authors();
+        let after = Some((kind.clone(), held.is_observed()));
+        self.count(before, after)
     }
 
-    /// Notes that a work no longer holds an object. Returns whether it was the last of its kind.
+    /// Notes that a work no longer holds an object. Returns whether other watches are wanted now.
     pub fn release(&mut self, work: &str, key: &ObjectKey) -> bool {
         let Some(held) = self.objects.get_mut(key) else {
             return false;
         };
+        let before = Some((held.kind.clone(), held.is_observed()));
         held.works.remove(work);
-        if !held.works.is_empty() {
-            return false;
+        held.forget_authors();
+        let after = (!held.works.is_empty()).then(|| (held.kind.clone(), held.is_observed()));
+        if after.is_none() {
+            self.objects.remove(key);
         }
-        let kind = held.kind.clone();
-        self.objects.remove(key);
-        self.let_go(&kind)
+        self.count(before, after)
     }
 
-    fn let_go(&mut self, kind: &Kind) -> bool {
-        let Some(watched) = self.kinds.get_mut(kind) else {
+    /// Keeps count of what is held of each kind. Returns whether other watches are wanted now.
+    fn count(&mut self, before: Option<(Kind, bool)>, after: Option<(Kind, bool)>) -> bool {
+        if before == after {
             return false;
-        };
-        watched.objects -= 1;
-        let is_last = watched.objects == 0;
-        if is_last {
-            self.kinds.remove(kind);
         }
-        is_last
+        let kinds: Vec<Kind> = [&before, &after]
+            .into_iter()
+            .flatten()
+            .map(|(kind, _)| kind.clone())
+            .collect();
+        let wanted = |index: &Self| -> Vec<Option<bool>> {
+            let of = |kind: &Kind| index.kinds.get(kind).map(|watched| watched.observed > 0);
+            kinds.iter().map(of).collect()
+        };
+        let was_wanted = wanted(self);
+        if let Some((kind, is_observed)) = before
+            && let Some(watched) = self.kinds.get_mut(&kind)
+        {
+            watched.objects -= 1;
+            watched.observed -= usize::from(is_observed);
+        }
+        if let Some((kind, is_observed)) = after {
+            let watched = self.kinds.entry(kind).or_default();
+            watched.objects += 1;
+            watched.observed += usize::from(is_observed);
+        }
+        self.kinds.retain(|_, watched| watched.objects > 0);
+        wanted(self) != was_wanted
+    }
+
+    /// Replaces what a work waits for. Returns whether other watches are wanted now.
+    pub fn block(&mut self, work: &str, blockers: BTreeSet<Blocker>) -> bool {
+        self.blocked.put(work, blockers)
+    }
+
+    /// The works that something which happened to an object may unblock.
+    pub fn unblocked(&self, key: &ObjectKey) -> Vec<String> {
+        self.blocked.by(key)
     }
 
     /// The other works that own an object.
@@ -183,65 +236,89 @@ impl Index {
         others.map(|(name, _)| name.clone()).collect()
     }
 
+    /// The field manager that a work has written an object by before, if it is another one now and nobody else's.
+    pub fn former(&self, work: &str, key: &ObjectKey) -> Option<String> {
+        let held = self.objects.get(key)?;
+        let holding = held.works.get(work)?;
+        let former = &holding.heard.as_ref()?.manager;
+        let is_in_use = held
+            .works
+            .values()
+            .any(|holding| holding.author.manager == *former);
+        (!is_in_use).then(|| former.clone())
+    }
+
     /// The kinds to be watched.
-    pub fn kinds(&self) -> HashSet<Kind> {
-        self.kinds.keys().cloned().collect()
+    pub fn wanted(&self) -> HashSet<Wanted> {
+        let held = self.kinds.iter().map(|(kind, watched)| Wanted {
+            kind: kind.clone(),
+            is_whole: watched.observed > 0,
+        });
+        let unblocking = self.blocked.kinds().into_iter();
+        let unblocking = unblocking
+            .filter(|kind| !self.kinds.contains_key(kind))
+            .map(|kind| Wanted {
+                kind,
+                is_whole: false,
+            });
+        held.chain(unblocking).collect()
     }
 
     /// What a work needs to know of an object.
     pub fn view(&self, work: &str, key: &ObjectKey) -> View {
-        match self.objects.get(key) {
-            None => View {
+        let Some(held) = self.objects.get(key) else {
+            return View {
                 sight: Sight::Unknown,
-                asked: None,
+                heard: None,
                 is_drifted: false,
-                is_watched: false,
-            },
-            Some(held) => View {
-                sight: held.sight.clone(),
-                asked: held
-                    .works
-                    .get(work)
-                    .and_then(|holding| holding.asked.clone()),
-                is_drifted: held.is_drifted,
-                is_watched: self
-                    .kinds
-                    .get(&held.kind)
-                    .is_some_and(|watched| watched.is_synced),
-            },
+                watching: Watching::Begun,
+            };
+        };
+        let holding = held.works.get(work);
+        let watched = self.kinds.get(&held.kind);
+        View {
+            sight: held.sight.clone(),
+            heard: holding.and_then(|holding| holding.heard.clone()),
+            is_drifted: holding.is_some_and(|holding| held.is_drifted(&holding.author)),
+            watching: watched.map_or(Watching::Begun, |watched| watched.watching),
         }
     }
 
     /// A write is about to be sent.
     pub fn writing(&mut self, key: &ObjectKey) {
         if let Some(held) = self.objects.get_mut(key) {
-            held.in_flight.writes += 1;
+            held.writing();
         }
     }
 
-    /// A write has been answered: with metadata, or not at all. Returns our stamp in the answer.
+    /// A write has been answered: with metadata, or not at all. Returns the works that have something to do because of
+    /// what happened meanwhile.
     pub fn written(
         &mut self,
         work: &str,
         key: &ObjectKey,
-        asked: &str,
-        answer: Option<&ObjectMeta>,
-    ) -> Option<Stamp> {
-        let held = self.objects.get_mut(key)?;
-        held.in_flight.writes = held.in_flight.writes.saturating_sub(1);
-        if let Some(meta) = answer {
-            let seen = Seen::of(meta, &held.field_manager);
-            held.stamp.clone_from(&seen.stamp);
-            held.works.entry(work.to_owned()).or_default().asked = Some(asked.to_owned());
-            held.sight = Sight::Present(seen);
-            held.is_drifted = false;
+        answer: Option<(Heard, &ObjectMeta)>,
+    ) -> Vec<String> {
+        let Some(held) = self.objects.get_mut(key) else {
+            return Vec::new();
+        };
+        let Some(holding) = held.works.get_mut(work) else {
+            return Vec::new();
+        };
+        let author = holding.author.clone();
+        let (heard, meta) = answer.unzip();
+        holding.is_refused = heard.is_none();
+        if heard.is_some() {
+            holding.heard = heard;
         }
-        if held.in_flight.writes == 0
-            && let Some(missed) = held.in_flight.missed.take()
-        {
-            held.see(missed);
+        held.written(&author, meta);
+        if held.is_being_written() {
+            return Vec::new();
         }
-        held.stamp.clone()
+        match held.sight {
+            Sight::Gone => held.works.keys().cloned().collect(),
+            _ => held.drifted(),
+        }
     }
 
     /// Somebody looked at an object directly.
@@ -250,41 +327,52 @@ impl Index {
             match found {
                 None => held.sight = Sight::Gone,
                 Some(meta) => {
-                    held.see(Seen::of(meta, &held.field_manager));
+                    held.see(Seen::of(meta));
                 }
             }
         }
     }
 
-    /// A watch shows an object. Returns the works that have something to do.
-    pub fn appeared(&mut self, kind: &Kind, key: &ObjectKey, meta: &ObjectMeta) -> Awake {
+    /// A watch shows an object, whole where rules need it. Returns the works that have something to do.
+    pub fn appeared(
+        &mut self,
+        kind: &Kind,
+        key: &ObjectKey,
+        meta: &ObjectMeta,
+        body: Option<Value>,
+    ) -> Awake {
         if let Some(watched) = self.kinds.get_mut(kind)
-            && !watched.is_synced
+            && watched.watching != Watching::UpToDate
         {
             watched.listed.insert(key.clone());
         }
         let Some(held) = self.objects.get_mut(key) else {
             return Awake::default();
         };
-        let seen = Seen::of(meta, &held.field_manager);
-        if held.in_flight.writes > 0 {
-            held.in_flight.missed = Some(seen);
+        let was_there = matches!(held.sight, Sight::Present(_));
+        let is_news = held.appeared(Seen::of(meta), body);
+        if held.is_being_written() {
             return Awake::default();
         }
-        let was_there = matches!(held.sight, Sight::Present(_));
-        let is_news = held.see(seen);
-        if !was_there || held.is_drifted {
+        if !was_there {
             return Awake {
                 works: held.works.keys().cloned().collect(),
                 is_urgent: true,
             };
         }
-        let observers = held
+        let drifted = held.drifted();
+        if !drifted.is_empty() {
+            return Awake {
+                works: drifted,
+                is_urgent: true,
+            };
+        }
+        let curious = held
             .works
             .iter()
-            .filter(|(_, holding)| is_news && holding.is_observer);
+            .filter(|(_, holding)| is_news && (holding.is_observer || holding.is_refused));
         Awake {
-            works: observers.map(|(work, _)| work.clone()).collect(),
+            works: curious.map(|(work, _)| work.clone()).collect(),
             is_urgent: false,
         }
     }
@@ -294,19 +382,17 @@ impl Index {
         let Some(held) = self.objects.get_mut(key) else {
             return Vec::new();
         };
-        let is_older =
-            matches!(&held.sight, Sight::Present(seen) if meta.uid.as_deref() != Some(&seen.uid));
-        if is_older {
-            return Vec::new();
+        if held.vanished(meta.uid.as_deref().unwrap_or_default()) {
+            held.works.keys().cloned().collect()
+        } else {
+            Vec::new()
         }
-        held.sight = Sight::Gone;
-        held.works.keys().cloned().collect()
     }
 
     /// A watch begins with a list, because it is new or has broken: until it is done, it knows nothing.
     pub fn listing(&mut self, kind: &Kind) {
         if let Some(watched) = self.kinds.get_mut(kind) {
-            watched.is_synced = false;
+            watched.watching = Watching::Begun;
             watched.listed.clear();
         }
     }
@@ -317,44 +403,69 @@ impl Index {
         let Some(watched) = self.kinds.get_mut(kind) else {
             return BTreeSet::new();
         };
-        watched.is_synced = true;
+        watched.watching = Watching::UpToDate;
         let shown = std::mem::take(&mut watched.listed);
+        self.doubt(kind, |key| !shown.contains(key))
+    }
+
+    /// A kind cannot be watched: what is known of its objects is in doubt, now and again until it can. Returns the works
+    /// that have something to do.
+    pub fn unwatchable(&mut self, kind: &Kind) -> BTreeSet<String> {
+        let Some(watched) = self.kinds.get_mut(kind) else {
+            return BTreeSet::new();
+        };
+        watched.watching = Watching::Impossible;
+        self.doubt(kind, |_| true)
+    }
+
+    fn doubt(&mut self, kind: &Kind, is_doubtful: impl Fn(&ObjectKey) -> bool) -> BTreeSet<String> {
         let mut works = BTreeSet::new();
-        for (key, held) in self
-            .objects
-            .iter_mut()
-            .filter(|(_, held)| held.kind == *kind)
-        {
-            if !shown.contains(key) && held.sight != Sight::Gone && held.in_flight.writes == 0 {
+        let objects = self.objects.iter_mut();
+        for (key, held) in objects.filter(|(_, held)| held.kind == *kind) {
+            if is_doubtful(key) && held.sight != Sight::Gone && !held.is_being_written() {
                 held.sight = Sight::Unknown;
             }
             works.extend(held.works.keys().cloned());
         }
         works
     }
-}
 
-impl Held {
-    /// Takes in how an object looks. Returns whether that was news.
-    fn see(&mut self, seen: Seen) -> bool {
-        if let Sight::Present(known) = &self.sight
-            && known.uid == seen.uid
-            && seen.resource_version <= known.resource_version
-        {
-            return false;
+    /// What is to be done to know what a work's rules say about an object. `asked` is the digest of the rules.
+    pub fn observation(&self, work: &str, key: &ObjectKey, asked: &str) -> Observation {
+        let Some(held) = self.objects.get(key) else {
+            return Observation::Read;
+        };
+        let observed = held
+            .works
+            .get(work)
+            .and_then(|holding| holding.observed.as_ref())
+            .filter(|observed| observed.asked == asked);
+        if held.sight == Sight::Gone {
+            return Observation::Gone;
         }
-        self.is_drifted = self.stamp.is_some() && self.differs(&seen);
-        self.sight = Sight::Present(seen);
-        true
+        let is_current = |observed: &&Observed| {
+            matches!(&held.sight, Sight::Present(seen)
+                if observed.resource_version >= seen.resource_version)
+        };
+        match (observed.filter(is_current), held.body()) {
+            (Some(observed), None) => {
+                Observation::Known(observed.feedback.clone(), observed.rules.clone())
+            }
+            (Some(observed), Some((version, _))) if observed.resource_version >= version => {
+                Observation::Known(observed.feedback.clone(), observed.rules.clone())
+            }
+            (_, Some((version, body))) => Observation::Ask(version, body),
+            (None, None) => Observation::Read,
+        }
     }
 
-    /// Another entry than ours has grown, or ours has not changed: noise. Ours is smaller, gone, or of a later second:
-    /// somebody has written what is ours, in their name or in ours.
-    fn differs(&self, seen: &Seen) -> bool {
-        match (&self.stamp, &seen.stamp) {
-            (Some(ours), Some(theirs)) => ours.fields != theirs.fields || theirs.time > ours.time,
-            (Some(_), None) => true,
-            (None, _) => false,
+    /// Remembers what a work's rules said about an object.
+    pub fn observed(&mut self, work: &str, key: &ObjectKey, observed: Observed) {
+        if let Some(held) = self.objects.get_mut(key) {
+            if let Some(holding) = held.works.get_mut(work) {
+                holding.observed = Some(observed);
+            }
+            held.drop_answered_body();
         }
     }
 }

@@ -14,6 +14,7 @@ fn kind() -> Kind {
     Kind {
         resource,
         is_namespaced: true,
+        is_watchable: true,
     }
 }
 
@@ -26,9 +27,21 @@ fn key() -> ObjectKey {
     }
 }
 
+fn author() -> Author {
+    Author::applying("work-agent")
+}
+
+fn heard() -> Heard {
+    Heard {
+        asked: "asked".into(),
+        manager: "work-agent".into(),
+        note: String::new(),
+    }
+}
+
 fn claim(mark: Option<&Mark>) -> Claim<'_> {
     Claim {
-        field_manager: "work-agent",
+        author: author(),
         mark,
         is_owner: true,
         is_observer: false,
@@ -39,30 +52,40 @@ fn meta(version: u64, fields: &serde_json::Value, second: i64) -> ObjectMeta {
     ObjectMeta {
         uid: Some("u".into()),
         resource_version: Some(version.to_string()),
-        managed_fields: Some(vec![ManagedFieldsEntry {
-            manager: Some("work-agent".into()),
-            operation: Some("Apply".into()),
-            fields_v1: Some(FieldsV1(fields.clone())),
-            time: Some(Time(Timestamp::from_second(second).unwrap())),
-            ..ManagedFieldsEntry::default()
-        }]),
+        managed_fields: Some(vec![entry("work-agent", fields, second)]),
         ..ObjectMeta::default()
     }
 }
 
+fn entry(manager: &str, fields: &serde_json::Value, second: i64) -> ManagedFieldsEntry {
+    ManagedFieldsEntry {
+        manager: Some(manager.into()),
+        operation: Some("Apply".into()),
+        fields_v1: Some(FieldsV1(fields.clone())),
+        time: Some(Time(Timestamp::from_second(second).unwrap())),
+        ..ManagedFieldsEntry::default()
+    }
+}
+
+/// The same, and somebody else has written something of their own.
+fn beside(mut meta: ObjectMeta, manager: &str) -> ObjectMeta {
+    let theirs = entry(manager, &json!({"f:theirs": {}}), 200);
+    meta.managed_fields.get_or_insert_default().push(theirs);
+    meta
+}
+
 /// An index with one object, applied by one work, its watch up to date.
 fn applied() -> Index {
+    applied_as(&meta(10, &json!({"f:a": {}, "f:b": {}}), 100))
+}
+
+fn applied_as(answer: &ObjectMeta) -> Index {
     let mut index = Index::default();
     index.hold("web", &key(), &kind(), &claim(None));
     index.listing(&kind());
     index.listed(&kind());
     index.writing(&key());
-    index.written(
-        "web",
-        &key(),
-        "asked",
-        Some(&meta(10, &json!({"f:a": {}, "f:b": {}}), 100)),
-    );
+    index.written("web", &key(), Some((heard(), answer)));
     index
 }
 
@@ -72,17 +95,48 @@ fn our_own_write_is_no_drift() {
     index.hold("web", &key(), &kind(), &claim(None));
     index.writing(&key());
     let answer = meta(10, &json!({"f:a": {}}), 100);
-    assert_eq!(index.appeared(&kind(), &key(), &answer), Awake::default());
-    index.written("web", &key(), "asked", Some(&answer));
+    assert_eq!(
+        index.appeared(&kind(), &key(), &answer, None),
+        Awake::default()
+    );
+    index.written("web", &key(), Some((heard(), &answer)));
     assert!(!index.view("web", &key()).is_drifted);
-    assert_eq!(index.appeared(&kind(), &key(), &answer), Awake::default());
+    assert_eq!(
+        index.appeared(&kind(), &key(), &answer, None),
+        Awake::default()
+    );
 }
 
 #[test]
 fn a_field_taken_from_us_is_drift_and_anything_else_is_noise() {
     let ours = json!({"f:a": {}, "f:b": {}});
     let table = [
-        ("a status or a foreign field", meta(11, &ours, 100), false),
+        (
+            "a foreign field",
+            beside(meta(11, &ours, 100), "them"),
+            false,
+        ),
+        (
+            "a write in our name within the second",
+            meta(11, &ours, 100),
+            true,
+        ),
+        (
+            "the same, of a kind that counts changes, which is its status",
+            ObjectMeta {
+                generation: Some(1),
+                ..meta(11, &ours, 100)
+            },
+            false,
+        ),
+        (
+            "the same, which is its spec",
+            ObjectMeta {
+                generation: Some(2),
+                ..meta(11, &ours, 100)
+            },
+            true,
+        ),
         ("a field of ours", meta(11, &json!({"f:b": {}}), 100), true),
         ("a write in our name", meta(11, &ours, 101), true),
         (
@@ -97,7 +151,14 @@ fn a_field_taken_from_us_is_drift_and_anything_else_is_noise() {
     ];
     for (what, shown, is_drift) in table {
         let mut index = applied();
-        let awake = index.appeared(&kind(), &key(), &shown);
+        if shown.generation.is_some() {
+            let first = ObjectMeta {
+                generation: Some(1),
+                ..meta(10, &ours, 100)
+            };
+            index = applied_as(&first);
+        }
+        let awake = index.appeared(&kind(), &key(), &shown, None);
         assert_eq!(index.view("web", &key()).is_drifted, is_drift, "{what}");
         assert_eq!(awake.works.is_empty(), !is_drift, "{what}");
     }
@@ -108,14 +169,13 @@ fn what_happens_during_a_write_is_judged_by_its_answer() {
     let mut index = applied();
     index.writing(&key());
     assert_eq!(
-        index.appeared(&kind(), &key(), &meta(13, &json!({"f:b": {}}), 100)),
+        index.appeared(&kind(), &key(), &meta(13, &json!({"f:b": {}}), 100), None),
         Awake::default()
     );
     index.written(
         "web",
         &key(),
-        "asked",
-        Some(&meta(12, &json!({"f:a": {}, "f:b": {}}), 100)),
+        Some((heard(), &meta(12, &json!({"f:a": {}, "f:b": {}}), 100))),
     );
     assert!(index.view("web", &key()).is_drifted);
 }
@@ -124,7 +184,7 @@ fn what_happens_during_a_write_is_judged_by_its_answer() {
 fn a_list_that_does_not_show_an_object_proves_nothing() {
     let mut index = applied();
     index.listing(&kind());
-    assert!(!index.view("web", &key()).is_watched);
+    assert_eq!(index.view("web", &key()).watching, Watching::Begun);
     assert_eq!(index.listed(&kind()).len(), 1);
     assert_eq!(index.view("web", &key()).sight, Sight::Unknown);
     index.looked(&key(), None);
@@ -147,10 +207,9 @@ fn a_deletion_of_an_earlier_object_is_old_news() {
 fn a_record_spares_the_apply_when_the_object_is_as_it_was_left() {
     let fields = json!({"f:a": {}});
     let answer = meta(10, &fields, 100);
-    let stamp = Seen::of(&answer, "work-agent").stamp.unwrap();
     let mark = Mark {
-        asked: "asked".into(),
-        stamp,
+        heard: heard(),
+        stamp: Seen::of(&answer).stamp(&author()).unwrap(),
     };
     for (shown, is_drift) in [
         (meta(99, &fields, 100), false),
@@ -158,12 +217,9 @@ fn a_record_spares_the_apply_when_the_object_is_as_it_was_left() {
     ] {
         let mut index = Index::default();
         index.hold("web", &key(), &kind(), &claim(Some(&mark)));
-        index.appeared(&kind(), &key(), &shown);
+        index.appeared(&kind(), &key(), &shown, None);
         let view = index.view("web", &key());
-        assert_eq!(
-            (view.asked.as_deref(), view.is_drifted),
-            (Some("asked"), is_drift)
-        );
+        assert_eq!((view.heard, view.is_drifted), (Some(heard()), is_drift));
     }
 }
 
@@ -172,39 +228,135 @@ fn a_kind_is_watched_while_somebody_holds_one() {
     let mut index = applied();
     index.hold("other", &key(), &kind(), &claim(None));
     index.release("web", &key());
-    assert_eq!(index.kinds().len(), 1);
+    assert_eq!(index.wanted().len(), 1);
     index.release("other", &key());
-    assert!(index.kinds().is_empty());
+    assert!(index.wanted().is_empty());
 }
 
 #[test]
 fn noise_wakes_only_those_who_have_rules_about_it_and_does_not_hurry() {
     let mut index = applied();
     let fields = json!({"f:a": {}, "f:b": {}});
-    assert_eq!(
-        index.appeared(&kind(), &key(), &meta(11, &fields, 100)),
-        Awake::default()
-    );
-    index.hold(
-        "curious",
-        &key(),
-        &kind(),
-        &Claim {
-            is_observer: true,
-            ..claim(None)
-        },
+    let noise = |version, by| beside(meta(version, &fields, 100), by);
+    let shown = index.appeared(&kind(), &key(), &noise(11, "one"), None);
+    assert_eq!(shown, Awake::default());
+    let curious = Claim {
+        is_observer: true,
+        ..claim(None)
+    };
+    assert!(
+        index.hold("curious", &key(), &kind(), &curious),
+        "the kind is to be watched whole"
     );
     let expected = Awake {
         works: vec!["curious".into()],
         is_urgent: false,
     };
+    let shown = index.appeared(&kind(), &key(), &noise(12, "two"), None);
+    assert_eq!(shown, expected);
+    let shown = index.appeared(&kind(), &key(), &noise(12, "two"), None);
+    assert_eq!(shown, Awake::default(), "old news");
+}
+
+#[test]
+fn rules_are_asked_once_about_what_a_watch_has_shown() {
+    let mut index = applied();
+    let curious = Claim {
+        is_observer: true,
+        ..claim(None)
+    };
+    index.hold("web", &key(), &kind(), &curious);
+    let observation = |index: &Index, rules| match index.observation("web", &key(), rules) {
+        Observation::Known(..) => "known".to_owned(),
+        Observation::Ask(version, _) => format!("ask about {version}"),
+        Observation::Read => "read".to_owned(),
+        Observation::Gone => "gone".to_owned(),
+    };
+    assert_eq!(observation(&index, "rules"), "read");
+    let shown = beside(meta(11, &json!({"f:a": {}, "f:b": {}}), 100), "them");
+    index.appeared(&kind(), &key(), &shown, Some(json!({})));
+    assert_eq!(observation(&index, "rules"), "ask about 11");
+    let observed = Observed {
+        resource_version: 11,
+        asked: "rules".into(),
+        feedback: Feedback::NoRules,
+        rules: Rules::Untouched,
+    };
+    index.observed("web", &key(), observed);
+    assert_eq!(observation(&index, "rules"), "known");
+    assert_eq!(observation(&index, "other rules"), "read");
+    index.vanished(&key(), &shown);
+    assert_eq!(observation(&index, "rules"), "gone");
+}
+
+#[test]
+fn works_that_write_by_different_names_watch_different_entries() {
+    let mut index = applied();
+    let other = Claim {
+        author: Author::applying("work-agent-b"),
+        ..claim(None)
+    };
+    index.hold("other", &key(), &kind(), &other);
+    index.writing(&key());
+    let mut answer = meta(11, &json!({"f:a": {}}), 100);
+    let theirs = entry("work-agent-b", &json!({"f:b": {}}), 101);
+    answer.managed_fields.as_mut().unwrap().push(theirs);
+    let theirs = Heard {
+        manager: "work-agent-b".into(),
+        ..heard()
+    };
+    let awake = index.written("other", &key(), Some((theirs, &answer)));
+    assert_eq!(awake, ["web"], "its field was taken from it");
+    assert!(!index.view("other", &key()).is_drifted);
+}
+
+#[test]
+fn an_object_that_vanishes_during_a_write_is_gone() {
+    let mut index = applied();
+    index.writing(&key());
+    let answer = meta(12, &json!({"f:a": {}, "f:b": {}}), 100);
+    assert!(index.vanished(&key(), &answer).is_empty(), "not yet");
+    let awake = index.written("web", &key(), Some((heard(), &answer)));
+    assert_eq!(awake, ["web"]);
+    assert_eq!(index.view("web", &key()).sight, Sight::Gone);
+}
+
+#[test]
+fn an_answer_that_was_overtaken_is_old_news() {
+    let mut index = applied();
+    index.hold("second", &key(), &kind(), &claim(None));
+    index.writing(&key());
+    index.writing(&key());
+    let (first, second) = (json!({"f:a": {}}), json!({"f:a": {}, "f:o": {}}));
+    index.written("second", &key(), Some((heard(), &meta(12, &second, 100))));
+    let awake = index.written("web", &key(), Some((heard(), &meta(11, &first, 100))));
+    assert!(awake.is_empty());
+    assert!(!index.view("web", &key()).is_drifted);
+}
+
+#[test]
+fn what_cannot_be_watched_is_in_doubt() {
+    let mut index = applied();
+    assert_eq!(index.unwatchable(&kind()).len(), 1);
+    let view = index.view("web", &key());
     assert_eq!(
-        index.appeared(&kind(), &key(), &meta(12, &fields, 100)),
-        expected
+        (view.sight, view.watching),
+        (Sight::Unknown, Watching::Impossible)
     );
-    assert_eq!(
-        index.appeared(&kind(), &key(), &meta(12, &fields, 100)),
-        Awake::default(),
-        "old news"
-    );
+    index.looked(&key(), Some(&meta(10, &json!({"f:a": {}, "f:b": {}}), 100)));
+    assert!(!index.view("web", &key()).is_drifted);
+}
+
+#[test]
+fn a_field_manager_that_nobody_uses_any_more_is_former() {
+    let mut index = applied();
+    assert_eq!(index.former("web", &key()), None);
+    let other = Claim {
+        author: Author::applying("work-agent-b"),
+        ..claim(None)
+    };
+    index.hold("web", &key(), &kind(), &other);
+    assert_eq!(index.former("web", &key()).as_deref(), Some("work-agent"));
+    index.hold("second", &key(), &kind(), &claim(None));
+    assert_eq!(index.former("web", &key()), None, "it is somebody else's");
 }

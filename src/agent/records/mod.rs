@@ -9,7 +9,10 @@ mod write;
 use std::collections::BTreeMap;
 
 use crate::{
-    api::work::applied::{AppliedManifestWork, AppliedResource},
+    api::{
+        wellknown::AGENT_FIELD_MANAGER,
+        work::applied::{AppliedManifestWork, AppliedResource},
+    },
     spoke::{cluster::ObjectKey, seen::Stamp},
 };
 
@@ -17,6 +20,9 @@ use crate::{
 pub const INTENT: &str = "gitspoke.dev/intent";
 /// Annotation with the marks of the objects that have been written.
 pub const APPLIED: &str = "gitspoke.dev/applied";
+
+/// Texts about objects, by where the objects are: group, version, resource and namespace.
+type Places = BTreeMap<String, Vec<String>>;
 
 /// Everything a record says, by object.
 pub type Records = BTreeMap<ObjectKey, Record>;
@@ -35,19 +41,37 @@ pub struct Record {
 /// What was asked for, and the stamp of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// Digest of what was asked for.
-    pub asked: String,
+    /// What was asked for.
+    pub heard: Heard,
     /// Our entry in the answer's `managedFields`.
     pub stamp: Stamp,
+}
+
+/// A write that was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// The digest of what was asked for.
+    pub asked: String,
+    /// The field manager it was written by.
+    pub manager: String,
+    /// What there is to say about it beyond its success; usually nothing.
+    pub note: String,
 }
 
 /// Reads what an AppliedManifestWork records. What cannot be read is left out: it costs an apply, not an object, because
 /// uids are in the status and owner references on the objects.
 pub fn read(applied_work: &AppliedManifestWork) -> Records {
     let mut records = Records::new();
-    for path in annotation::<Vec<String>>(applied_work, INTENT) {
-        if let Some((key, version)) = parse_path(&path) {
-            records.entry(key).or_default().version = version;
+    let mut marks: Places = annotation(applied_work, APPLIED);
+    for (place, names) in annotation::<Places>(applied_work, INTENT) {
+        let mut marks = marks.remove(&place).unwrap_or_default().into_iter();
+        for name in names {
+            if let Some((key, version)) = object_at(&place, name) {
+                let mark = marks.next().and_then(|mark| parse_mark(&mark));
+                let record = records.entry(key).or_default();
+                record.version = version;
+                record.mark = mark;
+            }
         }
     }
     let resources = applied_work
@@ -59,38 +83,27 @@ pub fn read(applied_work: &AppliedManifestWork) -> Records {
         record.version.clone_from(&resource.version);
         record.uid.clone_from(&resource.uid);
     }
-    for (path, text) in annotation::<BTreeMap<String, String>>(applied_work, APPLIED) {
-        if let Some((key, _)) = parse_path(&path)
-            && let Some(record) = records.get_mut(&key)
-        {
-            record.mark = parse_mark(&text);
-        }
-    }
     records
 }
 
-/// The intent of writing these objects.
-pub fn intent(records: &Records) -> String {
-    let paths: Vec<String> = records
-        .iter()
-        .map(|(key, record)| path(key, &record.version))
-        .collect();
-    serde_json::to_string(&paths).expect("a list of texts is JSON")
-}
-
-/// The marks of these objects.
-pub fn marks(records: &Records) -> String {
-    let marks: BTreeMap<String, String> = records
-        .iter()
-        .filter_map(|(key, record)| {
-            let Mark { asked, stamp } = record.mark.as_ref()?;
-            Some((
-                path(key, &record.version),
-                format!("{asked}.{}.{}", stamp.fields, stamp.time),
-            ))
-        })
-        .collect();
-    serde_json::to_string(&marks).expect("a map of texts is JSON")
+/// The annotations that record these objects: the intent of writing them, and the marks of those that have been
+/// written. They are always written together, because the marks are in the order of the intent: a name of each object
+/// is enough, and all annotations of an object have 256 KiB to share.
+pub fn annotations(records: &Records) -> BTreeMap<String, String> {
+    let mut names = Places::new();
+    let mut marks = Places::new();
+    for (key, record) in records {
+        let place = place(key, &record.version);
+        let mark = record.mark.as_ref().map(mark_text).unwrap_or_default();
+        marks.entry(place.clone()).or_default().push(mark);
+        names.entry(place).or_default().push(key.name.clone());
+    }
+    let text = |places: &Places| serde_json::to_string(places).expect("a map of texts is JSON");
+    let mut annotations = BTreeMap::from([(INTENT.to_owned(), text(&names))]);
+    if records.values().any(|record| record.mark.is_some()) {
+        annotations.insert(APPLIED.to_owned(), text(&marks));
+    }
+    annotations
 }
 
 /// The objects that exist, sorted by group, version, resource, namespace and name.
@@ -143,35 +156,50 @@ fn key_of(resource: &AppliedResource) -> ObjectKey {
     }
 }
 
-/// None of the five may contain a slash, so it can stand between them.
-fn path(key: &ObjectKey, version: &str) -> String {
-    format!(
-        "{}/{version}/{}/{}/{}",
-        key.group, key.resource, key.namespace, key.name
-    )
+/// None of the four may contain a slash, so it can stand between them.
+fn place(key: &ObjectKey, version: &str) -> String {
+    format!("{}/{version}/{}/{}", key.group, key.resource, key.namespace)
 }
 
-fn parse_path(path: &str) -> Option<(ObjectKey, String)> {
-    let mut parts = path.splitn(5, '/').map(str::to_owned);
-    let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
-    let (namespace, name) = (parts.next()?, parts.next()?);
-    Some((
-        ObjectKey {
-            group,
-            resource,
-            namespace,
-            name,
-        },
-        version,
-    ))
+fn object_at(place: &str, name: String) -> Option<(ObjectKey, String)> {
+    let mut parts = place.splitn(4, '/').map(str::to_owned);
+    let (group, version) = (parts.next()?, parts.next()?);
+    let (resource, namespace) = (parts.next()?, parts.next()?);
+    let key = ObjectKey {
+        group,
+        resource,
+        namespace,
+        name,
+    };
+    Some((key, version))
+}
+
+/// What is usual is left out: nearly every object is written by one field manager, and nearly always there is nothing
+/// more to say.
+fn mark_text(mark: &Mark) -> String {
+    let Mark { heard, stamp } = mark;
+    let text = format!("{} {} {}", heard.asked, stamp.fields, stamp.time);
+    match (&*heard.manager, &*heard.note) {
+        (AGENT_FIELD_MANAGER, "") => text,
+        (manager, "") => format!("{text} {manager}"),
+        (manager, note) => format!("{text} {manager} {note}"),
+    }
 }
 
 fn parse_mark(text: &str) -> Option<Mark> {
-    let mut parts = text.splitn(3, '.').map(str::to_owned);
+    let mut parts = text.splitn(5, ' ').map(str::to_owned);
     let (asked, fields) = (parts.next()?, parts.next()?);
     let time = parts.next()?.parse().ok()?;
+    let manager = parts
+        .next()
+        .unwrap_or_else(|| AGENT_FIELD_MANAGER.to_owned());
+    let note = parts.next().unwrap_or_default();
     Some(Mark {
-        asked,
+        heard: Heard {
+            asked,
+            manager,
+            note,
+        },
         stamp: Stamp { fields, time },
     })
 }
@@ -189,20 +217,37 @@ mod tests {
             namespace: namespace.into(),
             name: name.into(),
         };
-        let mark = Mark {
-            asked: "aaa".into(),
+        let mark = |manager: &str, note: &str| Mark {
+            heard: Heard {
+                asked: "aaa".into(),
+                manager: manager.into(),
+                note: note.into(),
+            },
             stamp: Stamp {
                 fields: "bbb".into(),
                 time: 42,
             },
         };
-        let records = Records::from([
+        let done = |name: &str, mark: Mark| {
             (
-                key("", "default", "done"),
+                key("", "default", name),
                 Record {
                     version: "v1".into(),
                     uid: Some("u".into()),
                     mark: Some(mark),
+                },
+            )
+        };
+        let records = Records::from([
+            done("usual", mark("work-agent", "")),
+            done("by-another-manager", mark("work-agent-web", "")),
+            done("with-a-note", mark("work-agent", "left out .spec.a b")),
+            (
+                key("", "default", "intended-beside-them"),
+                Record {
+                    version: "v1".into(),
+                    uid: None,
+                    mark: None,
                 },
             ),
             (
@@ -215,10 +260,7 @@ mod tests {
             ),
         ]);
         let mut applied_work = AppliedManifestWork::new("a", AppliedManifestWorkSpec::default());
-        applied_work.metadata.annotations = Some(BTreeMap::from([
-            (INTENT.to_owned(), intent(&records)),
-            (APPLIED.to_owned(), marks(&records)),
-        ]));
+        applied_work.metadata.annotations = Some(annotations(&records));
         applied_work.status = Some(AppliedManifestWorkStatus {
             applied_resources: Some(applied_resources(&records)),
             eviction_start_time: None,
@@ -230,8 +272,8 @@ mod tests {
     fn a_damaged_record_is_no_record() {
         let mut applied_work = AppliedManifestWork::new("a", AppliedManifestWorkSpec::default());
         applied_work.metadata.annotations = Some(BTreeMap::from([
-            (INTENT.to_owned(), "[\"one/two\", \"".to_owned()),
-            (APPLIED.to_owned(), "{\"a/b/c/d/e\": \"no\"}".to_owned()),
+            (INTENT.to_owned(), "{\"one/two\": [\"a\"]}".to_owned()),
+            (APPLIED.to_owned(), "[]".to_owned()),
         ]));
         assert_eq!(read(&applied_work), Records::new());
     }

@@ -6,7 +6,7 @@ use kube::{
     ResourceExt,
     api::{Patch, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Records;
 use crate::{
@@ -32,14 +32,14 @@ impl Agent {
         record_name: &str,
         planned: &Records,
     ) -> Result<Arc<AppliedManifestWork>, Error> {
-        let intent = records::intent(planned);
         let answer = if let Some(applied_work) = applied_work {
             let is_known = records::read(&applied_work).keys().eq(planned.keys());
-            if is_known && applied_work.spec == self.record_spec(work) {
+            let labels = label_changes(&applied_work, work);
+            if is_known && labels.is_empty() && applied_work.spec == self.record_spec(work) {
                 return Ok(applied_work);
             }
             let patch = json!({
-                "metadata": {"annotations": {records::INTENT: intent}},
+                "metadata": {"annotations": annotation_changes(planned), "labels": labels},
                 "spec": self.record_spec(work),
             });
             self.applied
@@ -49,8 +49,7 @@ impl Agent {
             let mut object = AppliedManifestWork::new(record_name, self.record_spec(work));
             object.metadata.labels.clone_from(&work.metadata.labels);
             object.metadata.finalizers = Some(vec![APPLIED_WORK_FINALIZER.to_owned()]);
-            object.metadata.annotations =
-                Some(BTreeMap::from([(records::INTENT.to_owned(), intent)]));
+            object.metadata.annotations = Some(records::annotations(planned));
             let params = PostParams {
                 field_manager: Some(AGENT_FIELD_MANAGER.to_owned()),
                 ..PostParams::default()
@@ -91,10 +90,7 @@ impl Agent {
                 .await
                 .map_err(fail())?;
         }
-        let patch = json!({"metadata": {"annotations": {
-            records::INTENT: records::intent(after),
-            records::APPLIED: records::marks(after),
-        }}});
+        let patch = json!({"metadata": {"annotations": annotation_changes(after)}});
         let answer = self
             .applied
             .patch(&name, &params(), &Patch::Merge(patch))
@@ -103,4 +99,28 @@ impl Agent {
         self.applied_works().put(answer);
         Ok(())
     }
+}
+
+/// The annotations of a record as a merge patch takes them: what is not there any more is `null`.
+fn annotation_changes(records: &Records) -> Value {
+    let annotations = records::annotations(records);
+    json!({
+        records::INTENT: annotations.get(records::INTENT),
+        records::APPLIED: annotations.get(records::APPLIED),
+    })
+}
+
+/// What is to be changed of a record's labels so that they are the work's; `None` takes a label away.
+fn label_changes(
+    applied_work: &AppliedManifestWork,
+    work: &ManifestWork,
+) -> BTreeMap<String, Option<String>> {
+    let (there, wanted) = (applied_work.labels(), work.labels());
+    let gone = there.keys().filter(|name| !wanted.contains_key(*name));
+    let new = wanted
+        .iter()
+        .filter(|(name, value)| there.get(*name) != Some(value));
+    let gone = gone.map(|name| (name.clone(), None));
+    gone.chain(new.map(|(name, value)| (name.clone(), Some(value.clone()))))
+        .collect()
 }

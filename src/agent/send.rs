@@ -1,0 +1,365 @@
+//! Writes one manifest to the spoke, in the manner its strategy and its kind ask for.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::Value;
+
+use super::{
+    apply::Round,
+    body::{Circumstances, body},
+    desired::{Desired, Strategy},
+    ignored,
+    index::Sight,
+    mend::{faults, mend},
+    pod,
+    records::Heard,
+    removal::is_applied_work,
+    state::{Agent, Key},
+    unwritten::Unwritten,
+};
+use crate::{
+    api::wellknown::AGENT_FIELD_MANAGER,
+    runtime::queue::Wake,
+    spoke::{self, ownership::fold, seen::Seen},
+};
+
+/// How often a write is repeated because another work has come to share its object meanwhile.
+const SHARERS: usize = 8;
+
+/// How often a manifest is mended: a refusal does not always name everything that the next one would.
+const MENDINGS: usize = 8;
+
+/// How long a write waits for an object to make room for its successor, before it is left to a later pass.
+const ROOM: Duration = Duration::from_secs(2);
+
+/// Whether an object with this annotation is its cluster's default is for the cluster to say.
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+/// A write that was answered, with what there is to say about it beyond its success.
+struct Sent {
+    meta: ObjectMeta,
+    note: String,
+}
+
+impl From<ObjectMeta> for Sent {
+    fn from(meta: ObjectMeta) -> Self {
+        Self {
+            meta,
+            note: String::new(),
+        }
+    }
+}
+
+impl Agent {
+    /// Writes one manifest, and takes in the answer.
+    pub(super) async fn write(
+        &self,
+        round: &Round<'_>,
+        desired: &Desired<'_>,
+        asked: &str,
+        sight: &Sight,
+    ) -> Result<(), Unwritten> {
+        self.index().writing(&desired.key);
+        let answer = self.send_and_fold(round, desired, asked, sight).await;
+        let heard = answer.as_ref().ok().map(|sent| {
+            let heard = Heard {
+                asked: asked.to_owned(),
+                manager: desired.field_manager().to_owned(),
+                note: sent.note.clone(),
+            };
+            (heard, &sent.meta)
+        });
+        let awake = self.index().written(&round.name, &desired.key, heard);
+        for work in awake {
+            self.queue.add((), Key::Work(work), Wake::Now).await;
+        }
+        if let Err(Unwritten::Spoke(error)) = &answer
+            && error.is_not_found()
+        {
+            self.spoke.kinds().forget(&desired.kind).await;
+        }
+        answer.map(drop)
+    }
+
+    /// Sends one manifest. What its author wrote by other means before is folded into what we own, and sent again: only
+    /// then does a field that is dropped later go away.
+    async fn send_and_fold(
+        &self,
+        round: &Round<'_>,
+        desired: &Desired<'_>,
+        asked: &str,
+        sight: &Sight,
+    ) -> Result<Sent, Unwritten> {
+        let mut sent = self.send(round, desired, asked, sight).await?;
+        if desired.strategy == Strategy::CreateOnly || desired.is_pod() {
+            return Ok(sent);
+        }
+        let former = self.index().former(&round.name, &desired.key);
+        let entries = sent.meta.managed_fields.as_deref().unwrap_or_default();
+        if let Some(folded) = fold(entries, desired.field_manager(), former.as_deref()) {
+            let answer = self
+                .spoke
+                .set_managed_fields(&desired.kind, &desired.key, &sent.meta, &folded)
+                .await?;
+            let sight = Sight::Present(Seen::of(&answer));
+            sent = self.send(round, desired, asked, &sight).await?;
+        }
+        // Works that meet on one object may overtake one another: whoever comes last names them all. Each round is a
+        // work more that has met us, so there are few.
+        for _ in 0..SHARERS {
+            let sight = Sight::Present(Seen::of(&sent.meta));
+            let wanted = self.owners(&round.name, desired, &sight, round.applied_work);
+            let there = sent.meta.owner_references.as_deref().unwrap_or_default();
+            let is_there = |owner: &OwnerReference| there.iter().any(|one| one.uid == owner.uid);
+            if wanted.iter().all(is_there) {
+                break;
+            }
+            sent = self.send(round, desired, asked, &sight).await?;
+        }
+        Ok(sent)
+    }
+
+    async fn send(
+        &self,
+        round: &Round<'_>,
+        desired: &Desired<'_>,
+        asked: &str,
+        sight: &Sight,
+    ) -> Result<Sent, Unwritten> {
+        let owners = self.owners(&round.name, desired, sight, round.applied_work);
+        let circumstances = Circumstances {
+            is_namespaced: desired.kind.is_namespaced,
+            keeps_owners: matches!(desired.strategy, Strategy::ServerSideApply { .. }),
+            owners: &owners,
+            live_finalizers: match sight {
+                Sight::Present(seen) => Some(&seen.finalizers),
+                Sight::Unknown | Sight::Gone => None,
+            },
+        };
+        let body = body(desired.manifest, &circumstances)?;
+        match &desired.strategy {
+            Strategy::CreateOnly => Ok(self.create(desired, body, &owners).await?.into()),
+            Strategy::ServerSideApply { force, .. } => {
+                let body = self.leaving_alone(round, desired, asked, body).await?;
+                let (kind, key) = (&desired.kind, &desired.key);
+                let answer = self
+                    .spoke
+                    .apply(kind, key, &body, desired.field_manager(), *force);
+                Ok(answer.await?.into())
+            }
+            Strategy::Update if desired.is_pod() => {
+                self.update_pod(desired, body, &owners, sight).await
+            }
+            Strategy::Update | Strategy::ReadOnly => self.update(desired, body).await,
+        }
+    }
+
+    /// Creates an object; of one that is there already, only the owners are ours.
+    async fn create(
+        &self,
+        desired: &Desired<'_>,
+        body: Value,
+        owners: &[OwnerReference],
+    ) -> Result<ObjectMeta, spoke::error::Error> {
+        let (kind, key) = (&desired.kind, &desired.key);
+        match self
+            .spoke
+            .create(kind, key, body, AGENT_FIELD_MANAGER)
+            .await
+        {
+            Err(error) if error.is_conflict() => {}
+            answer => return answer,
+        }
+        let Some(live) = self.spoke.look(kind, key).await? else {
+            return Err(spoke::error::Error::Vanished);
+        };
+        let mut wanted: Vec<OwnerReference> = live
+            .owner_references
+            .iter()
+            .flatten()
+            .filter(|owner| !is_applied_work(owner))
+            .cloned()
+            .collect();
+        wanted.extend(owners.iter().cloned());
+        if live.owner_references.as_deref().unwrap_or_default() == wanted {
+            return Ok(live);
+        }
+        self.spoke
+            .set_owners(kind, key, &live, &wanted, AGENT_FIELD_MANAGER)
+            .await
+    }
+
+    /// Applies what the manifest names, whoever owns it. What an apply cannot take, although the object could be posted
+    /// with it, is left out.
+    async fn update(&self, desired: &Desired<'_>, mut body: Value) -> Result<Sent, Unwritten> {
+        let (kind, key) = (&desired.kind, &desired.key);
+        self.keep_default_class(desired, &mut body).await?;
+        let mut notes = Vec::new();
+        loop {
+            let answer = self
+                .spoke
+                .apply(kind, key, &body, AGENT_FIELD_MANAGER, true);
+            let error = match answer.await {
+                Ok(meta) => {
+                    let note = notes.join("; ");
+                    return Ok(Sent { meta, note });
+                }
+                Err(error) => error,
+            };
+            let faults = faults(error.message());
+            let is_mended = notes.len() < MENDINGS
+                && !faults.is_empty()
+                && faults.iter().all(|fault| mend(&mut body, fault));
+            if is_mended {
+                notes.extend(faults.iter().map(super::mend::Fault::note));
+            } else if error.is_immutable() && is_recreated(desired) {
+                self.make_room(desired, &body, &error).await?;
+            } else {
+                return Err(error.into());
+            }
+        }
+    }
+
+    /// Deletes an object that cannot become what is asked for, once it is sure that its successor would be accepted.
+    async fn make_room(
+        &self,
+        desired: &Desired<'_>,
+        body: &Value,
+        refusal: &spoke::error::Error,
+    ) -> Result<(), Unwritten> {
+        let (kind, key) = (&desired.kind, &desired.key);
+        let mut trial = body.clone();
+        trial["metadata"]["name"] = format!("{}.trial", key.name).into();
+        self.spoke.try_create(kind, key, trial).await?;
+        let Some(live) = self.spoke.look(kind, key).await? else {
+            return Ok(());
+        };
+        if live.deletion_timestamp.is_none() {
+            let uid = live.uid.as_deref().unwrap_or_default();
+            match self.spoke.delete(kind, key, uid).await {
+                Err(error) if !error.is_not_found() && !error.is_conflict() => {
+                    return Err(error.into());
+                }
+                _ => {}
+            }
+        }
+        let end = tokio::time::Instant::now() + ROOM;
+        let mut tick = tokio::time::interval(Duration::from_millis(100));
+        while tokio::time::Instant::now() < end {
+            tick.tick().await;
+            match self.spoke.look(kind, key).await? {
+                Some(there) if there.uid == live.uid => {}
+                _ => return Ok(()),
+            }
+        }
+        Err(Unwritten::MakingRoom(refusal.to_string()))
+    }
+
+    /// Which storage class is the default is decided on the spoke: the live annotation wins over the manifest's.
+    async fn keep_default_class(
+        &self,
+        desired: &Desired<'_>,
+        body: &mut Value,
+    ) -> Result<(), Unwritten> {
+        let annotations = body["metadata"].get_mut("annotations");
+        let annotation = annotations.and_then(|annotations| annotations.get_mut(DEFAULT_CLASS));
+        let Some(annotation) = annotation.filter(|_| desired.key.resource == "storageclasses")
+        else {
+            return Ok(());
+        };
+        let live = self.spoke.look(&desired.kind, &desired.key).await?;
+        let live = live.and_then(|live| live.annotations?.remove(DEFAULT_CLASS));
+        if let Some(live) = live {
+            *annotation = live.into();
+        }
+        Ok(())
+    }
+
+    /// Creates a Pod, or brings the metadata of a live one to what is asked for.
+    async fn update_pod(
+        &self,
+        desired: &Desired<'_>,
+        body: Value,
+        owners: &[OwnerReference],
+        sight: &Sight,
+    ) -> Result<Sent, Unwritten> {
+        let (kind, key) = (&desired.kind, &desired.key);
+        if !matches!(sight, Sight::Present(_)) {
+            match self.update(desired, body.clone()).await {
+                Err(Unwritten::Spoke(error)) if error.is_invalid() => {}
+                answer => return answer,
+            }
+        }
+        let Some(live) = self.spoke.read(kind, key).await? else {
+            return self.update(desired, body).await;
+        };
+        let meta = serde_json::from_value(live["metadata"].clone());
+        let meta: ObjectMeta = meta
+            .map_err(kube::Error::SerdeError)
+            .map_err(spoke::error::Error::from)?;
+        let meta = match pod::patch(&body, &meta, owners) {
+            Some(patch) => {
+                self.spoke
+                    .merge(kind, key, &patch, AGENT_FIELD_MANAGER)
+                    .await?
+            }
+            None => meta,
+        };
+        let differs = match self
+            .spoke
+            .try_apply(kind, key, &body, AGENT_FIELD_MANAGER)
+            .await
+        {
+            Ok(tried) => tried["spec"] != live["spec"],
+            Err(error) if error.is_invalid() => true,
+            Err(error) => return Err(error.into()),
+        };
+        let note = if differs { pod::SPEC_DIFFERS } else { "" };
+        Ok(Sent {
+            meta,
+            note: note.to_owned(),
+        })
+    }
+
+    /// Takes out of a body what is to be left alone on the spoke. What the hub has not changed is left alone under either
+    /// condition; a repair must not undo what the spoke may change.
+    async fn leaving_alone(
+        &self,
+        round: &Round<'_>,
+        desired: &Desired<'_>,
+        asked: &str,
+        mut body: Value,
+    ) -> Result<Value, Unwritten> {
+        if desired.ignored.is_empty() {
+            return Ok(body);
+        }
+        body["metadata"]["annotations"][ignored::CONFIG_HASH] = asked.into();
+        let (kind, key) = (&desired.kind, &desired.key);
+        let Some(live) = self.spoke.read(kind, key).await? else {
+            return Ok(body);
+        };
+        let heard = self.index().view(&round.name, key).heard;
+        let is_repair = heard.is_some_and(|heard| heard.asked == asked);
+        let fields = desired
+            .ignored
+            .iter()
+            .filter(|field| is_repair || ignored::is_always(field));
+        let stripped = self.evaluator.strip(body.clone(), fields).await;
+        let stripped = stripped.map_err(Unwritten::Ignored)?;
+        let meta = serde_json::from_value(live["metadata"].clone());
+        let meta: ObjectMeta = meta
+            .map_err(kube::Error::SerdeError)
+            .map_err(spoke::error::Error::from)?;
+        let owned = ignored::applied_fields(&meta, desired.field_manager());
+        Ok(ignored::restore(&body, stripped, &live, &owned))
+    }
+}
+
+/// Kinds of which an object that cannot be changed is replaced, as Open Cluster Management's agent does.
+fn is_recreated(desired: &Desired<'_>) -> bool {
+    matches!(
+        (&*desired.key.group, &*desired.key.resource),
+        ("", "secrets") | ("storage.k8s.io", "storageclasses" | "csidrivers")
+    )
+}
