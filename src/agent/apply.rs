@@ -157,7 +157,10 @@ impl Agent {
         let mut wanted = need(&desired.strategy, &view, asked);
         if wanted == Need::Look {
             if let Err(error) = self.look(&desired.kind, &desired.key).await {
-                return Ok(Settled::Unseen(error));
+                return match error {
+                    error @ spoke::error::Error::UnknownKind { .. } => Err(error.into()),
+                    error => Ok(Settled::Unseen(error)),
+                };
             }
             view = self.index().view(&round.name, &desired.key);
             wanted = need(&desired.strategy, &view, asked);

@@ -29,6 +29,7 @@ mod remove;
 pub mod report;
 mod send;
 pub mod serve;
+pub mod size;
 pub mod state;
 pub mod unwritten;
 pub mod watches;

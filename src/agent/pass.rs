@@ -10,13 +10,14 @@ use super::{
     desired::{key_of, wanted_kind},
     records::{self, Records},
     removal::untracked,
+    size,
     state::{Agent, Error, Key, hub_error},
     unwritten::Next,
 };
 use crate::{
     api::{
         manifest::ObjectId,
-        names::WorkName,
+        names::{InvalidName, WorkName},
         wellknown::WORK_FINALIZER,
         work::{applied::AppliedManifestWork, spec::ManifestWork, status::ManifestWorkStatus},
     },
@@ -34,11 +35,11 @@ impl Agent {
     }
 
     async fn pass_over_work(&self, name: &str) -> Result<(), Error> {
-        let record_name = self
-            .identity
-            .hub
-            .applied_work_name(&name.parse::<WorkName>()?);
         let work = self.works().get(name);
+        let record_name = match name.parse::<WorkName>() {
+            Ok(name) => self.identity.hub.applied_work_name(&name),
+            Err(error) => return self.refuse_name(work, &error).await,
+        };
         let applied_work = self.applied_works().get(&record_name);
         match (work, applied_work) {
             (Some(work), applied_work) if work.metadata.deletion_timestamp.is_some() => {
@@ -60,17 +61,16 @@ impl Agent {
         record_name: &str,
     ) -> Result<(), Error> {
         let work = self.with_finalizer(work).await?;
-        let ids: Vec<Option<ObjectId>> = work
-            .spec
-            .manifests()
-            .iter()
-            .map(|manifest| manifest.id().ok())
-            .collect();
+        let manifests = work.spec.manifests().iter();
+        let ids: Vec<Option<ObjectId>> = manifests.map(|manifest| manifest.id().ok()).collect();
         let before = applied_work
             .as_deref()
             .map(records::read)
             .unwrap_or_default();
         let planned = self.planned(&ids, &before).await;
+        if let Some(refusal) = size::refusal(&work, &ids, &planned) {
+            return self.refuse(&work, &refusal).await;
+        }
         let applied_work = self
             .with_intent(&work, applied_work, record_name, &planned)
             .await?;
@@ -127,6 +127,29 @@ impl Agent {
         let blockers = failures.filter_map(|failure| failure.blocker.clone());
         if self.index().block(work, blockers.collect()) {
             self.kinds_changed.notify_one();
+        }
+    }
+
+    /// Says that nothing of a work is applied, and why. What is on the spoke from before stays as it is.
+    async fn refuse(&self, work: &ManifestWork, refusal: &str) -> Result<(), Error> {
+        let generation = work.metadata.generation.unwrap_or(0);
+        let now = Time(Timestamp::now());
+        let new = status::refused(work.status.as_ref(), generation, refusal, &now);
+        self.write_status(work, &new).await
+    }
+
+    /// A work whose name leaves no room for its record's is never applied, so there is nothing to clean up either.
+    async fn refuse_name(
+        &self,
+        work: Option<Arc<ManifestWork>>,
+        error: &InvalidName,
+    ) -> Result<(), Error> {
+        match work {
+            Some(work) if work.metadata.deletion_timestamp.is_some() => {
+                self.remove(&work, None).await
+            }
+            Some(work) => self.refuse(&work, &error.to_string()).await,
+            None => Ok(()),
         }
     }
 
@@ -213,15 +236,21 @@ impl Agent {
             &findings,
             &Time(Timestamp::now()),
         );
-        if !status::differs(work.status.as_ref(), &new) {
-            return Ok(new);
-        }
-        let answer = self
-            .hub
-            .write_status(work, &new)
-            .await
-            .map_err(hub_error("write the status"))?;
-        self.works().put(answer);
+        self.write_status(work, &new).await?;
         Ok(new)
+    }
+
+    /// Tells the hub, if there is anything to tell.
+    async fn write_status(
+        &self,
+        work: &ManifestWork,
+        new: &ManifestWorkStatus,
+    ) -> Result<(), Error> {
+        if status::differs(work.status.as_ref(), new) {
+            let answer = self.hub.write_status(work, new).await;
+            let answer = answer.map_err(hub_error("write the status"))?;
+            self.works().put(answer);
+        }
+        Ok(())
     }
 }

@@ -74,11 +74,6 @@ impl Agent {
         for work in awake {
             self.queue.add((), Key::Work(work), Wake::Now).await;
         }
-        if let Err(Unwritten::Spoke(error)) = &answer
-            && error.is_not_found()
-        {
-            self.spoke.kinds().forget(&desired.kind).await;
-        }
         answer.map(drop)
     }
 

@@ -99,9 +99,6 @@ pub enum Error {
     /// The work of a record has vanished; the record goes after this long.
     #[error("its work has vanished; it will be removed in {0:?}")]
     Evicting(Duration),
-    /// The work's name is too long to have a record on the spoke.
-    #[error(transparent)]
-    Name(#[from] crate::api::names::InvalidName),
 }
 
 /// What follows from a pass that was not finished.

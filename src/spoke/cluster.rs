@@ -72,8 +72,8 @@ impl Cluster {
         let answer = self
             .api(kind, key)
             .patch_metadata(&key.name, &params, &Patch::Apply(body))
-            .await?;
-        Ok(answer.metadata)
+            .await;
+        Ok(self.checked(kind, answer).await?.metadata)
     }
 
     /// Tries an apply without writing anything, and returns what the object would be.
@@ -136,19 +136,21 @@ impl Cluster {
             field_manager: Some(field_manager.to_owned()),
             ..PostParams::default()
         };
-        let answer = self.api(kind, key).create(&params, &body).await?;
-        Ok(answer.metadata)
+        let answer = self.api(kind, key).create(&params, &body).await;
+        Ok(self.checked(kind, answer).await?.metadata)
     }
 
     /// Reads an object's metadata; `None` when there is no such object.
     pub async fn look(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<ObjectMeta>, Error> {
-        let answer = self.api(kind, key).get_metadata_opt(&key.name).await?;
+        let answer = self.api(kind, key).get_metadata_opt(&key.name).await;
+        let answer = self.checked(kind, answer).await?;
         Ok(answer.map(|object| object.metadata))
     }
 
     /// Reads a whole object; `None` when there is no such object.
     pub async fn read(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<Value>, Error> {
-        let object = self.api(kind, key).get_opt(&key.name).await?;
+        let answer = self.api(kind, key).get_opt(&key.name).await;
+        let object = self.checked(kind, answer).await?;
         let value = object
             .map(serde_json::to_value)
             .transpose()
@@ -203,8 +205,24 @@ impl Cluster {
             }),
             ..DeleteParams::default()
         };
-        self.api(kind, key).delete(&key.name, &params).await?;
+        let answer = self.api(kind, key).delete(&key.name, &params).await;
+        self.checked(kind, answer).await?;
         Ok(())
+    }
+
+    /// Takes an answer for what it is, unless it shows that the kind is no longer served as it was: then it is forgotten,
+    /// and looked for again the next time.
+    async fn checked<T>(&self, kind: &Kind, answer: Result<T, kube::Error>) -> Result<T, Error> {
+        let error = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(error) => Error::from(error),
+        };
+        if error.is_about_a_kind() {
+            self.kinds.forget(kind).await;
+            let kind = kind.resource.kind.clone();
+            return Err(Error::UnknownKind { kind });
+        }
+        Err(error)
     }
 
     fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {

@@ -30,6 +30,15 @@ impl Error {
         matches!(self, Self::Refused(status) if status.code == 404)
     }
 
+    /// Not even the place where the object would be is there.
+    pub(super) fn is_about_a_kind(&self) -> bool {
+        let Self::Refused(status) = self else {
+            return false;
+        };
+        let details = status.details.as_ref();
+        status.code == 404 && details.is_none_or(|details| details.kind.is_empty())
+    }
+
     /// Somebody else has changed or claimed it meanwhile.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code == 409)

@@ -30,4 +30,4 @@ mod tests;
 pub use difference::differs;
 pub use finding::{Applied, Availability, Feedback, Finding, RuleOutcome, Rules, Truth};
 pub use stored::Stored;
-pub use work::{deleting, is_complete, work_status};
+pub use work::{deleting, is_complete, refused, work_status};

@@ -74,6 +74,23 @@ pub fn deleting(
     }
 }
 
+/// Returns the status of a work of which nothing is applied, because of what it is as a whole.
+pub fn refused(
+    old: Option<&ManifestWorkStatus>,
+    generation: i64,
+    why: &str,
+    now: &Time,
+) -> ManifestWorkStatus {
+    let mut conditions = work_conditions(old).to_vec();
+    let message = format!("Failed to apply manifest work: {why}");
+    let verdict = Verdict::new(APPLIED, Truth::False, "AppliedManifestWorkFailed", message);
+    set(&mut conditions, verdict.about(generation), now);
+    ManifestWorkStatus {
+        conditions: Some(Conditions(conditions)),
+        resource_status: old.and_then(|status| status.resource_status.clone()),
+    }
+}
+
 /// Answers whether a work is frozen: every manifest that can complete has, and nothing of it is applied any more.
 /// [`Stored::is_complete`] answers the same for one manifest.
 pub fn is_complete(status: Option<&ManifestWorkStatus>) -> bool {

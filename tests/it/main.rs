@@ -19,6 +19,7 @@ mod agent_pair;
 mod agent_rules;
 mod agent_sharing;
 mod agent_strategies;
+mod agent_trouble;
 mod agent_works;
 mod api_crds;
 mod api_objects;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
+        agent_trouble::cases(),
         agent_works::cases(),
         api_crds::cases(),
         cli_help::cases(),
