@@ -12,6 +12,7 @@
 mod apply;
 pub mod body;
 pub mod cache;
+pub mod coalesce;
 pub mod desired;
 pub mod eviction;
 pub mod foreign;

@@ -21,9 +21,11 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    coalesce::Coalesce,
     index::{Awake, Wanted},
     state::{Agent, Key},
 };
@@ -31,9 +33,6 @@ use crate::{
     runtime::queue::Wake,
     spoke::{cluster::ObjectKey, kinds::Kind},
 };
-
-/// Values that rules report may change many times a second; the hub is told once.
-const COALESCED: Duration = Duration::from_secs(1);
 
 /// How often a kind that cannot be watched is tried again, and its objects are looked at.
 const POLL: Duration = Duration::from_mins(1);
@@ -75,6 +74,7 @@ pub async fn watch(
 ) -> Result<(), std::convert::Infallible> {
     let mut running: HashMap<Wanted, CancellationToken> = HashMap::new();
     let mut shown = SelectAll::new();
+    let mut coalesce = Coalesce::default();
     follow(&agent, &mut running, &mut shown);
     loop {
         tokio::select! {
@@ -84,7 +84,7 @@ pub async fn watch(
                 if matches!(event, Event::Impossible(_)) {
                     start_again(&agent, &kind, &mut running, &mut shown);
                 }
-                wake(&agent, take_in(&agent, &kind, event)).await;
+                wake(&agent, take_in(&agent, &kind, event), &mut coalesce).await;
             }
         }
     }
@@ -261,14 +261,14 @@ fn is_about_rights(kind: &Kind) -> bool {
     kind.resource.group == "rbac.authorization.k8s.io"
 }
 
-async fn wake(agent: &Agent, consequence: Consequence) {
+async fn wake(agent: &Agent, consequence: Consequence, coalesce: &mut Coalesce) {
     let Consequence { awake, unblocked } = consequence;
-    let when = if awake.is_urgent {
-        Wake::Now
-    } else {
-        Wake::After(COALESCED)
-    };
     for work in awake.works {
+        let when = if awake.is_urgent {
+            Wake::Now
+        } else {
+            Wake::After(coalesce.delay(&work, Instant::now()))
+        };
         agent.queue().add((), Key::Work(work), when).await;
     }
     for work in unblocked {

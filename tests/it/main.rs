@@ -13,6 +13,7 @@
     reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
+mod agent_coalescing;
 mod agent_ignored;
 mod agent_kinds;
 mod agent_pair;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     let cases = [
         agent_ignored::cases(),
         agent_kinds::cases(),
+        agent_coalescing::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
