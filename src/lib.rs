@@ -23,3 +23,4 @@ pub mod runtime;
 
 pub mod cli;
 pub mod telemetry;
+pub mod web;

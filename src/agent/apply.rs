@@ -82,6 +82,7 @@ impl Agent {
                 .buffer_unordered(TOGETHER);
             while let Some((ordinal, outcome)) = running.next().await {
                 outcomes[ordinal] = outcome;
+                self.step(&round.name);
             }
         }
         outcomes
@@ -170,6 +171,10 @@ impl Agent {
             Need::Nothing | Need::Look => Ok(Settled::AsAsked),
             Need::Write => {
                 self.write(round, desired, asked, &view.sight).await?;
+                // It had been asked for and heard before, so somebody else must have changed it.
+                if view.heard.is_some_and(|heard| heard.asked == *asked) {
+                    self.metrics.repaired.inc();
+                }
                 Ok(Settled::AsAsked)
             }
         }

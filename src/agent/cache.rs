@@ -58,6 +58,11 @@ impl<K: Resource> Cache<K> {
         gone
     }
 
+    /// Every object.
+    pub fn iter(&self) -> impl Iterator<Item = &K> {
+        self.objects.values().map(|object| &**object)
+    }
+
     /// Every name.
     pub fn names(&self) -> Vec<String> {
         self.objects.keys().cloned().collect()

@@ -67,7 +67,7 @@ impl Agent {
             .as_deref()
             .map(records::read)
             .unwrap_or_default();
-        let planned = self.planned(&ids, &before).await;
+        let planned = self.planned(&work.name_any(), &ids, &before).await;
         if let Some(refusal) = size::refusal(&work, &ids, &planned) {
             return self.refuse(&work, &refusal).await;
         }
@@ -135,7 +135,8 @@ impl Agent {
         let generation = work.metadata.generation.unwrap_or(0);
         let now = Time(Timestamp::now());
         let new = status::refused(work.status.as_ref(), generation, refusal, &now);
-        self.write_status(work, &new).await
+        self.write_status(work, &new).await?;
+        Err(Error::Unservable)
     }
 
     /// A work whose name leaves no room for its record's is never applied, so there is nothing to clean up either.
@@ -209,9 +210,10 @@ impl Agent {
     }
 
     /// The objects that this pass may touch: those on record, and those asked for whose kind is known.
-    async fn planned(&self, ids: &[Option<ObjectId>], before: &Records) -> Records {
+    async fn planned(&self, work: &str, ids: &[Option<ObjectId>], before: &Records) -> Records {
         let mut planned = before.clone();
         for id in ids.iter().flatten() {
+            self.step(work);
             if let Ok(kind) = self.spoke.kinds().find(&wanted_kind(id)).await {
                 let record = planned.entry(key_of(id, &kind)).or_default();
                 record.version.clone_from(&id.version);

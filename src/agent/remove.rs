@@ -147,6 +147,7 @@ impl Agent {
         for rank in known.chunk_by(|(a, ..), (b, ..)| a == b) {
             let mut pending = 0;
             for (_, key, kind) in rank {
+                self.step(work);
                 let recorded = records.get(key).and_then(|record| record.uid.clone());
                 if self
                     .remove_object(kind, key, &uid, recorded.as_deref())

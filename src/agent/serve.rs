@@ -8,11 +8,12 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     report::Hub,
-    state::{Agent, Disposition, Identity, Key},
+    state::{Agent, Disposition, Identity, Key, outcome},
     watches,
 };
 use crate::{
@@ -25,6 +26,7 @@ use crate::{
         tasks::Tasks,
     },
     spoke::cluster::Cluster,
+    telemetry::{label::Side, metrics::AgentMetrics},
 };
 
 /// What an agent serves, and how.
@@ -35,10 +37,12 @@ pub struct Settings {
     pub identity: Identity,
     /// Works that are worked on at the same time.
     pub workers: usize,
+    /// Where it counts what it does.
+    pub metrics: AgentMetrics,
 }
 
 /// Starts everything an agent is made of.
-pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) {
+pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) -> Arc<Agent> {
     let works: Api<ManifestWork> = Api::namespaced(hub, settings.cluster.as_str());
     let records: Api<AppliedManifestWork> = Api::all(spoke.clone());
     let queue = Queue::new(&QueueSettings::default());
@@ -47,7 +51,9 @@ pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) 
         Hub::new(works.clone()),
         Cluster::new(spoke),
         queue.clone(),
+        settings.metrics,
     ));
+    let started = Arc::clone(&agent);
     for number in 0..settings.workers {
         let agent = Arc::clone(&agent);
         tasks.spawn(format!("worker-{number}"), |stop| work(agent, stop));
@@ -58,6 +64,7 @@ pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) 
     tasks.spawn("works-and-records", |stop| {
         follow(agent, works, records, stop)
     });
+    started
 }
 
 /// Follows works on the hub and records on the spoke. Works are looked at only once both have been listed: without the
@@ -68,8 +75,8 @@ async fn follow(
     records: Api<AppliedManifestWork>,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    let mut works = changes(works).boxed();
-    let mut records = changes(records).boxed();
+    let mut works = changes(works, Arc::clone(&agent), Side::Hub).boxed();
+    let mut records = changes(records, Arc::clone(&agent), Side::Spoke).boxed();
     let (mut works_listed, mut records_listed) = (HashSet::new(), HashSet::new());
     let (mut works_known, mut records_known) = (false, false);
     loop {
@@ -93,12 +100,13 @@ async fn follow(
 }
 
 /// Events of a kind; errors are logged and waited out.
-fn changes<K>(api: Api<K>) -> impl Stream<Item = watcher::Event<K>>
+fn changes<K>(api: Api<K>, agent: Arc<Agent>, side: Side) -> impl Stream<Item = watcher::Event<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     watcher(api, watcher::Config::default().any_semantic().page_size(500))
         .default_backoff()
+        .inspect(move |event| agent.note(side, event))
         .inspect_err(|error| tracing::warn!(kind = %K::kind(&()), %error, "a watch broke; it will be tried again"))
         .filter_map(async |event| event.ok())
 }
@@ -236,7 +244,12 @@ async fn work(agent: Arc<Agent>, stop: CancellationToken) -> Result<(), Infallib
             turn = agent.queue().next() => turn,
         };
         let Some(turn) = turn else { return Ok(()) };
-        match agent.pass(turn.key()).await {
+        let begun = Instant::now();
+        agent.turns().begin(turn.key(), begun);
+        let ended = agent.pass(turn.key()).await;
+        agent.turns().end(turn.key());
+        agent.metrics.passed(outcome(&ended), begun.elapsed());
+        match ended {
             Ok(()) => turn.done(),
             Err(error) => {
                 tracing::info!(

@@ -7,9 +7,12 @@ use std::{
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Resource, ResourceExt, api::PatchParams};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
-use super::{cache::Cache, foreign::Foreign, index::Index, report::Hub, unwritten::Next};
+use super::{
+    cache::Cache, foreign::Foreign, index::Index, listings::Listings, report::Hub, turns::Turns,
+    unwritten::Next,
+};
 use crate::{
     api::{
         names::{HubHash, WorkName},
@@ -19,6 +22,7 @@ use crate::{
     expression::sandbox::{self, Evaluator},
     runtime::queue::{Queue, Wake},
     spoke::{self, cluster::Cluster},
+    telemetry::{label::Outcome, metrics::AgentMetrics},
 };
 
 #[expect(
@@ -60,6 +64,9 @@ pub struct Agent {
     foreign: Lock<Foreign>,
     pub(super) kinds_changed: Notify,
     pub(super) evaluator: Evaluator,
+    pub(super) metrics: AgentMetrics,
+    turns: Lock<Turns>,
+    listings: Lock<Listings>,
 }
 
 /// Why a pass could not be finished. Its work is tried again.
@@ -99,6 +106,9 @@ pub enum Error {
     /// The work of a record has vanished; the record goes after this long.
     #[error("its work has vanished; it will be removed in {0:?}")]
     Evicting(Duration),
+    /// The work as a whole cannot be served; its status says why.
+    #[error("the work cannot be served as it is; its status says why")]
+    Unservable,
 }
 
 /// What follows from a pass that was not finished.
@@ -118,6 +128,7 @@ impl Error {
         match self {
             Self::Evicting(rest) => Disposition::LookAgain(*rest),
             Self::StillThere(_) => Disposition::LookAgain(Duration::from_secs(2)),
+            Self::Unservable => Disposition::Rest,
             Self::Manifests { next, .. } => match next {
                 Next::Retry => Disposition::Retry,
                 Next::Later(delay) => Disposition::LookAgain(*delay),
@@ -128,9 +139,31 @@ impl Error {
     }
 }
 
+/// How a pass ended, to those who count.
+pub(super) fn outcome(ended: &Result<(), Error>) -> Outcome {
+    match ended {
+        Ok(()) => Outcome::Done,
+        Err(Error::StillThere(_) | Error::Evicting(_)) => Outcome::Waiting,
+        Err(Error::Manifests { .. }) => Outcome::ManifestsFailed,
+        Err(Error::Hub { .. }) => Outcome::HubFailed,
+        Err(Error::Spoke { .. }) => Outcome::SpokeFailed,
+        Err(Error::Unservable) => Outcome::Unservable,
+    }
+}
+
 impl Agent {
     /// An agent that knows nothing yet.
-    pub fn new(identity: Identity, hub: Hub, spoke: Cluster, queue: Queue<(), Key>) -> Self {
+    pub fn new(
+        identity: Identity,
+        hub: Hub,
+        spoke: Cluster,
+        queue: Queue<(), Key>,
+        metrics: AgentMetrics,
+    ) -> Self {
+        let evaluation = sandbox::Settings {
+            metrics: metrics.expressions.clone(),
+            ..sandbox::Settings::default()
+        };
         Self {
             applied: Api::all(spoke.client().clone()),
             identity,
@@ -142,8 +175,31 @@ impl Agent {
             index: Lock::default(),
             foreign: Lock::default(),
             kinds_changed: Notify::new(),
-            evaluator: Evaluator::new(sandbox::Settings::default()),
+            evaluator: Evaluator::new(evaluation),
+            metrics,
+            turns: Lock::default(),
+            listings: Lock::default(),
         }
+    }
+
+    /// The passes under way.
+    pub fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the pass over a work, or over its record, has come a step further.
+    pub(super) fn step(&self, work: &str) {
+        let now = Instant::now();
+        let mut turns = self.turns();
+        turns.step(&Key::Work(work.to_owned()), now);
+        if let Some(record) = self.record_of(work) {
+            turns.step(&Key::Record(record), now);
+        }
+    }
+
+    /// What has been listed since the start.
+    pub fn listings(&self) -> MutexGuard<'_, Listings> {
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who it is.

@@ -32,6 +32,7 @@ use super::{
 use crate::{
     runtime::queue::Wake,
     spoke::{cluster::ObjectKey, kinds::Kind},
+    telemetry::label::Side,
 };
 
 /// How often a kind that cannot be watched is tried again, and its objects are looked at.
@@ -218,7 +219,10 @@ fn take_in(agent: &Agent, kind: &Kind, event: Event) -> Consequence {
     let mut index = agent.index();
     let mut consequence = Consequence::default();
     match event {
-        Event::Listing => index.listing(kind),
+        Event::Listing => {
+            agent.metrics.watches.listing(Side::Spoke);
+            index.listing(kind);
+        }
         Event::There {
             meta,
             body,
@@ -243,9 +247,11 @@ fn take_in(agent: &Agent, kind: &Kind, event: Event) -> Consequence {
             }
         }
         Event::Broken(error) => {
+            agent.metrics.watches.broke(Side::Spoke);
             tracing::warn!(kind = kind.resource.kind, %error, "a watch on the spoke broke; it will be tried again");
         }
         Event::Impossible(reason) => {
+            agent.metrics.watches.broke(Side::Spoke);
             tracing::warn!(
                 kind = kind.resource.kind,
                 reason,

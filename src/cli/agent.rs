@@ -1,6 +1,6 @@
 //! `gitspoke agent`: the spoke side.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
@@ -18,6 +18,8 @@ use crate::{
         signal,
         tasks::{self, Tasks},
     },
+    telemetry::metrics::Metrics,
+    web::{server::Endpoints, subject::Subject},
 };
 
 /// What was typed.
@@ -53,6 +55,10 @@ pub struct Agent {
     #[arg(long, alias = "workload-agent-workers", default_value_t = 10, value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
+
+    /// Where /healthz, /readyz and /metrics are served; port 0 for any that is free, and the log says which.
+    #[arg(long, default_value = "127.0.0.1:8443", value_name = "ADDRESS")]
+    listen: SocketAddr,
 }
 
 pub(super) fn run(agent: Agent) -> Result<(), Failure> {
@@ -61,10 +67,17 @@ pub(super) fn run(agent: Agent) -> Result<(), Failure> {
 
 async fn serve(agent: Agent) -> Result<(), Failure> {
     let asked = signal::terminated().map_err(Failure::new)?;
-    let hub = connect::with_kubeconfig(&agent.hub_kubeconfig).await?;
+    let (registry, metrics) = Metrics::new();
+    let subject = Subject::new(metrics.clone());
+    let endpoints = Endpoints::bind(agent.listen, registry, subject.clone())
+        .await
+        .map_err(|error| {
+            Failure::new(error).hint("give another address by --listen; port 0 is any that is free")
+        })?;
+    let hub = connect::with_kubeconfig(&agent.hub_kubeconfig, &metrics.hub).await?;
     let spoke: Connection = match &agent.spoke_kubeconfig {
-        Some(path) => connect::with_kubeconfig(path).await?,
-        None => connect::in_cluster()?,
+        Some(path) => connect::with_kubeconfig(path, &metrics.spoke).await?,
+        None => connect::in_cluster(&metrics.spoke)?,
     };
     let hash = HubHash::of_server(&hub.server);
     tracing::info!(cluster = %agent.spoke_cluster_name, hub = hub.server, spoke = spoke.server, "serving");
@@ -76,8 +89,10 @@ async fn serve(agent: Agent) -> Result<(), Failure> {
             hub: hash,
         },
         workers: usize::from(agent.workers),
+        metrics: metrics.agent,
     };
     let mut tasks = Tasks::default();
-    serve::start(&mut tasks, settings, hub.client, spoke.client);
+    tasks.spawn("web", |stop| endpoints.serve(stop));
+    subject.started(serve::start(&mut tasks, settings, hub.client, spoke.client));
     tasks.run(asked).await.map_err(Failure::new)
 }

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use kube::{
     Client, Config,
+    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 use super::failure::Failure;
+use crate::telemetry::requests::Requests;
 
 /// A cluster to talk to.
 pub(super) struct Connection {
@@ -18,7 +20,10 @@ pub(super) struct Connection {
 }
 
 /// Connects to the cluster of a kubeconfig's current context. Must be called on a tokio runtime.
-pub(super) async fn with_kubeconfig(path: &Path) -> Result<Connection, Failure> {
+pub(super) async fn with_kubeconfig(
+    path: &Path,
+    requests: &Requests,
+) -> Result<Connection, Failure> {
     let hint = "give a kubeconfig whose current context names a cluster and a user";
     let unreadable = |source| {
         let path = path.to_owned();
@@ -30,27 +35,28 @@ pub(super) async fn with_kubeconfig(path: &Path) -> Result<Connection, Failure> 
         .await
         .map_err(unreadable)?;
     Ok(Connection {
-        client: client(config)?,
+        client: client(config, requests)?,
         server,
     })
 }
 
 /// Connects to the cluster this process runs in.
-pub(super) fn in_cluster() -> Result<Connection, Failure> {
+pub(super) fn in_cluster(requests: &Requests) -> Result<Connection, Failure> {
     let config = Config::incluster().map_err(|error| {
         Failure::new(error).hint("outside of a cluster, give a kubeconfig by --spoke-kubeconfig")
     })?;
     let server = config.cluster_url.to_string();
     Ok(Connection {
-        client: client(config)?,
+        client: client(config, requests)?,
         server,
     })
 }
 
-fn client(mut config: Config) -> Result<Client, Failure> {
+fn client(mut config: Config, requests: &Requests) -> Result<Client, Failure> {
     // Retries are the queue's: a call that waits on its own would hide minutes inside a turn.
     config.default_retry = false;
-    Client::try_from(config).map_err(Failure::new)
+    let builder = ClientBuilder::try_from(config).map_err(Failure::new)?;
+    Ok(builder.with_layer(requests).build())
 }
 
 fn server(kubeconfig: &Kubeconfig) -> Option<String> {

@@ -21,7 +21,10 @@ use super::{
     rules::{self, RuleAnswer},
     worker::{Stop, Worker},
 };
-use crate::api::work::config::{ConditionRule, FeedbackRule, IgnoreField};
+use crate::{
+    api::work::config::{ConditionRule, FeedbackRule, IgnoreField},
+    telemetry::{label::StopCause, metrics::ExpressionMetrics},
+};
 
 /// How many expressions about one object may be stopped before the others are not asked any more: the ratio between
 /// Open Cluster Management's budgets for a manifest and for an expression.
@@ -36,6 +39,8 @@ pub struct Settings {
     pub deadline: Duration,
     /// How many children there may be.
     pub children: usize,
+    /// Where what is stopped is counted.
+    pub metrics: ExpressionMetrics,
 }
 
 impl Default for Settings {
@@ -45,6 +50,7 @@ impl Default for Settings {
             executable: PathBuf::from("/proc/self/exe"),
             deadline: Duration::from_secs(1),
             children: 2,
+            metrics: ExpressionMetrics::default(),
         }
     }
 }
@@ -202,6 +208,7 @@ impl Evaluator {
                 Err(_) => worker.kill().await,
             };
             tracing::warn!(?stop, "stopped a user expression");
+            self.0.settings.metrics.stopped(cause(stop));
             outcomes.push(Err(Failure::Stopped(stop)));
             return;
         }
@@ -223,6 +230,14 @@ impl Evaluator {
             Some(Err(Failure::NotAsked(error))) => format!("could not be evaluated: {error}"),
             Some(Ok(_)) | None => "the evaluator did not answer it".to_owned(),
         }
+    }
+}
+
+fn cause(stop: Stop) -> StopCause {
+    match stop {
+        Stop::Time => StopCause::Time,
+        Stop::Memory => StopCause::Memory,
+        Stop::Fault => StopCause::Fault,
     }
 }
 

@@ -1,9 +1,6 @@
 //! A hub, a spoke and a real agent between them, as the cases about the agent see it.
 
-use std::{
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
 use gitspoke::api::work::{applied::AppliedManifestWork, spec::ManifestWork};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -14,7 +11,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::servers::{Lab, control_plane::ControlPlane, install, wait};
+use crate::{
+    agent_process::{Answer, Running, ask, run_agent},
+    servers::{Lab, control_plane::ControlPlane, install, wait},
+};
 
 /// How long anything may take that takes a second on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,7 +25,7 @@ pub(crate) struct Pair {
     pub(crate) spoke: Client,
     pub(crate) cluster: String,
     arguments: Vec<String>,
-    agent: Child,
+    agent: Running,
 }
 
 impl Pair {
@@ -55,7 +55,8 @@ impl Pair {
             format!("--hub-kubeconfig={}", path(hub_plane)),
             format!("--spoke-kubeconfig={}", path(spoke_plane)),
             format!("--agent-id={cluster}"),
-            "--log=warn".to_owned(),
+            "--listen=127.0.0.1:0".to_owned(),
+            "--log=warn,gitspoke::web=info".to_owned(),
         ];
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let agent = run_agent(&arguments);
@@ -74,8 +75,25 @@ impl Pair {
     }
 
     pub(crate) fn kill(&mut self) {
-        self.agent.kill().unwrap();
-        self.agent.wait().unwrap();
+        self.agent.child.kill().unwrap();
+        self.agent.child.wait().unwrap();
+    }
+
+    /// What the agent answers to a path of its own.
+    pub(crate) async fn ask(&self, path: &str) -> Answer {
+        ask(self.agent.address().await, path).await
+    }
+
+    /// The sum of a metric over all its labels that contain these.
+    pub(crate) async fn metric(&self, name: &str, labels: &[&str]) -> u64 {
+        let answer = self.ask("/metrics").await;
+        let lines = answer.body.lines().filter(|line| {
+            line.split(['{', ' ']).next() == Some(name)
+                && labels.iter().all(|label| line.contains(label))
+        });
+        lines
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum()
     }
 
     pub(crate) fn works(&self) -> Api<ManifestWork> {
@@ -264,12 +282,6 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// What a condition of a manifest says: status, reason and message.
 pub(crate) fn condition(work: &ManifestWork, ordinal: usize, of: &str) -> (String, String, String) {
     let status = work
@@ -287,12 +299,4 @@ pub(crate) fn condition(work: &ManifestWork, ordinal: usize, of: &str) -> (Strin
         found.reason.clone(),
         found.message.clone(),
     )
-}
-
-fn run_agent(arguments: &[String]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_gitspoke"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap()
 }

@@ -14,9 +14,11 @@
 )]
 
 mod agent_coalescing;
+mod agent_endpoints;
 mod agent_ignored;
 mod agent_kinds;
 mod agent_pair;
+mod agent_process;
 mod agent_rules;
 mod agent_sharing;
 mod agent_strategies;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         agent_ignored::cases(),
         agent_kinds::cases(),
         agent_coalescing::cases(),
+        agent_endpoints::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),

@@ -264,6 +264,20 @@ impl Index {
         held.chain(unblocking).collect()
     }
 
+    /// The kinds that are watched, how many objects of each are held, and whether its watch is up to date.
+    pub fn watched(&self) -> Vec<(Kind, usize, bool)> {
+        let kinds = self.kinds.iter();
+        kinds
+            .map(|(kind, watched)| {
+                (
+                    kind.clone(),
+                    watched.objects,
+                    watched.watching == Watching::UpToDate,
+                )
+            })
+            .collect()
+    }
+
     /// What a work needs to know of an object.
     pub fn view(&self, work: &str, key: &ObjectKey) -> View {
         let Some(held) = self.objects.get(key) else {

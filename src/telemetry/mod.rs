@@ -1,4 +1,12 @@
-//! Logs: what the process says about itself, on stderr.
+//! What the process says about itself: logs on stderr, and metrics.
+//!
+//! Metrics are defined in [`metrics`], in one place, and each room receives its own by value; [`requests`] counts what
+//! is asked of clusters, [`machine`] reads what the kernel counts. This room must not know the rooms it measures.
+
+pub mod label;
+pub mod machine;
+pub mod metrics;
+pub mod requests;
 
 use std::io;
 
