@@ -5,10 +5,11 @@
 //! [`desired`] (what a work asks for), [`need`] (whether anything has to be sent), [`body`], [`ignored`], [`mend`] and
 //! [`pod`] (what is sent), [`unwritten`] (what follows from a failure), [`removal`] (what becomes of an object nobody asks
 //! for any more). [`index`] remembers what has been seen on the spoke, [`records`] what must survive a crash; [`report`] is
-//! the only place that writes to the hub.
+//! the only place that writes works on the hub; [`announce`] tells people by Events.
 //!
 //! This room knows nothing of Git or forges. Start reading at [`pass`].
 
+pub mod announce;
 mod apply;
 pub mod body;
 pub mod cache;

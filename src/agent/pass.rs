@@ -6,6 +6,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt;
 
 use super::{
+    announce,
     apply::{Outcome, Round},
     desired::{key_of, wanted_kind},
     records::{self, Records},
@@ -252,6 +253,8 @@ impl Agent {
             let answer = self.hub.write_status(work, new).await;
             let answer = answer.map_err(hub_error("write the status"))?;
             self.works().put(answer);
+            self.announcer
+                .tell(work, announce::decide(work.status.as_ref(), new));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The only place that writes to the hub: the finalizer and the status of works.
+//! The only place that writes works on the hub: their finalizer and their status.
 
 use kube::{
     Api, ResourceExt,

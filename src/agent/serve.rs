@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    announce::publish,
     report::Hub,
     state::{Agent, Disposition, Identity, Key, outcome},
     watches,
@@ -43,6 +44,11 @@ pub struct Settings {
 
 /// Starts everything an agent is made of.
 pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) -> Arc<Agent> {
+    let (announcer, announced) = publish::pair(settings.metrics.events.clone());
+    let (events, counted) = (hub.clone(), settings.metrics.events.clone());
+    tasks.spawn("events", |stop| {
+        publish::publish(announced, events, counted, stop)
+    });
     let works: Api<ManifestWork> = Api::namespaced(hub, settings.cluster.as_str());
     let records: Api<AppliedManifestWork> = Api::all(spoke.clone());
     let queue = Queue::new(&QueueSettings::default());
@@ -52,6 +58,7 @@ pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) 
         Cluster::new(spoke),
         queue.clone(),
         settings.metrics,
+        announcer,
     ));
     let started = Arc::clone(&agent);
     for number in 0..settings.workers {

@@ -10,8 +10,8 @@ use kube::{Api, Resource, ResourceExt, api::PatchParams};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    cache::Cache, foreign::Foreign, index::Index, listings::Listings, report::Hub, turns::Turns,
-    unwritten::Next,
+    announce::publish::Announcer, cache::Cache, foreign::Foreign, index::Index, listings::Listings,
+    report::Hub, turns::Turns, unwritten::Next,
 };
 use crate::{
     api::{
@@ -65,6 +65,7 @@ pub struct Agent {
     pub(super) kinds_changed: Notify,
     pub(super) evaluator: Evaluator,
     pub(super) metrics: AgentMetrics,
+    pub(super) announcer: Announcer,
     turns: Lock<Turns>,
     listings: Lock<Listings>,
 }
@@ -159,6 +160,7 @@ impl Agent {
         spoke: Cluster,
         queue: Queue<(), Key>,
         metrics: AgentMetrics,
+        announcer: Announcer,
     ) -> Self {
         let evaluation = sandbox::Settings {
             metrics: metrics.expressions.clone(),
@@ -177,6 +179,7 @@ impl Agent {
             kinds_changed: Notify::new(),
             evaluator: Evaluator::new(evaluation),
             metrics,
+            announcer,
             turns: Lock::default(),
             listings: Lock::default(),
         }

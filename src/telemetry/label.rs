@@ -136,3 +136,15 @@ label! {
         Fault = "fault",
     }
 }
+
+label! {
+    /// What becomes of an Event.
+    EventFate {
+        /// It is on the hub.
+        Written = "written",
+        /// The hub did not take it.
+        Failed = "failed",
+        /// Too many were waiting.
+        Dropped = "dropped",
+    }
+}

@@ -11,7 +11,7 @@ use prometheus_client::{
 };
 
 use super::{
-    label::{Outcome, Side, StopCause},
+    label::{EventFate, Outcome, Side, StopCause},
     machine::Machine,
     requests::Requests,
 };
@@ -36,6 +36,8 @@ pub struct AgentMetrics {
     pub repaired: Counter,
     /// Watches, by side.
     pub watches: WatchMetrics,
+    /// Events on works.
+    pub events: EventMetrics,
     /// Expressions in works.
     pub expressions: ExpressionMetrics,
 }
@@ -46,6 +48,10 @@ pub struct WatchMetrics {
     breaks: Family<SideLabels, Counter>,
     lists: Family<SideLabels, Counter>,
 }
+
+/// What is counted of Events.
+#[derive(Debug, Clone, Default)]
+pub struct EventMetrics(Family<EventLabels, Counter>);
 
 /// What is counted of expressions.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +65,11 @@ struct PassLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SideLabels {
     side: Side,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EventLabels {
+    fate: EventFate,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -89,6 +100,7 @@ impl AgentMetrics {
             durations: Histogram::new([0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0]),
             repaired: Counter::default(),
             watches: WatchMetrics::default(),
+            events: EventMetrics::default(),
             expressions: ExpressionMetrics::default(),
         };
         registry.register("passes", "Passes that ended", metrics.passes.clone());
@@ -114,6 +126,7 @@ impl AgentMetrics {
             "Lists that a watch began with",
             watches.lists.clone(),
         );
+        registry.register("events", "Events on works", metrics.events.0.clone());
         registry.register(
             "expressions_stopped",
             "Expressions in works that were stopped before they ended",
@@ -131,6 +144,9 @@ impl AgentMetrics {
         for &side in Side::ALL {
             drop(self.watches.breaks.get_or_create(&SideLabels { side }));
             drop(self.watches.lists.get_or_create(&SideLabels { side }));
+        }
+        for &fate in EventFate::ALL {
+            drop(self.events.0.get_or_create(&EventLabels { fate }));
         }
         for &cause in StopCause::ALL {
             drop(self.expressions.0.get_or_create(&StopLabels { cause }));
@@ -153,6 +169,13 @@ impl WatchMetrics {
     /// A watch begins, or begins again, with a list.
     pub fn listing(&self, side: Side) {
         self.lists.get_or_create(&SideLabels { side }).inc();
+    }
+}
+
+impl EventMetrics {
+    /// Something became of an Event.
+    pub fn count(&self, fate: EventFate) {
+        self.0.get_or_create(&EventLabels { fate }).inc();
     }
 }
 

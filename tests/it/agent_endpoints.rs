@@ -173,6 +173,7 @@ async fn metrics_follow_what_the_agent_does(lab: Arc<Lab>) {
     pair.put_manifests("bad", &[unknown]).await;
     pair.until("bad", "Applied", "False").await;
     until_metric(&pair, "gitspoke_works", &[r#"state="failed""#], 1).await;
+    until_metric(&pair, "gitspoke_events_total", &[r#"fate="written""#], 1).await;
     let failed = pair
         .metric("gitspoke_passes_total", &[r#"outcome="manifests_failed""#])
         .await;

@@ -15,6 +15,7 @@
 
 mod agent_coalescing;
 mod agent_endpoints;
+mod agent_events;
 mod agent_ignored;
 mod agent_kinds;
 mod agent_pair;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         agent_kinds::cases(),
         agent_coalescing::cases(),
         agent_endpoints::cases(),
+        agent_events::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
