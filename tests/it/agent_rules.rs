@@ -146,6 +146,9 @@ async fn an_expression_that_never_ends_costs_only_its_own_rule(lab: Arc<Lab>) {
         (Some("False"), Some("ConditionRuleExpressionError"))
     );
     assert_eq!(endless["message"], "CEL evaluation budget exceeded");
+    let timed_out = [r#"cause="time""#];
+    let stopped = pair.metric("gitspoke_expressions_stopped_total", &timed_out);
+    assert!(stopped.await > 0, "nobody counted it");
     // The agent goes on.
     pair.put_manifests("other", &[pair.map("other", "1")]).await;
     pair.until("other", "Available", "True").await;

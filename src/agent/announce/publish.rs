@@ -169,3 +169,28 @@ impl Recorders {
         recorder.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+    use crate::{api::work::spec::ManifestWorkSpec, telemetry::metrics::Metrics};
+
+    #[test]
+    fn a_hub_that_takes_no_events_holds_nobody_up() {
+        let (registry, metrics) = Metrics::new();
+        let (announcer, _nobody_listens) = pair(metrics.agent.events);
+        let work = ManifestWork::new("web", ManifestWorkSpec::default());
+        let told = Announcement {
+            is_warning: true,
+            reason: "R".to_owned(),
+            note: "n".to_owned(),
+        };
+        announcer.tell(&work, vec![told; WAITING + 3]);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let expected = r#"gitspoke_events_total{fate="dropped"} 3"#;
+        assert!(text.lines().any(|line| line == expected), "{text}");
+    }
+}
