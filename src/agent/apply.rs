@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
+use tokio::time::Instant;
 
 use super::{
     desired::{Desired, resource_meta, wanted_kind},
@@ -152,7 +153,7 @@ impl Agent {
 
     /// Sends a manifest if that is needed.
     async fn settle(&self, round: &Round<'_>, desired: &Desired<'_>) -> Result<Settled, Unwritten> {
-        refusal(round.work)?;
+        self.permit(round.work, desired).await?;
         let asked = &self.asked(desired).await?;
         let mut view = self.index().view(&round.name, &desired.key);
         let mut wanted = need(&desired.strategy, &view, asked);
@@ -203,13 +204,13 @@ impl Agent {
     async fn kind_of(&self, round: &Round<'_>, id: &ObjectId) -> Result<Kind, spoke::error::Error> {
         let is_definition = |id: &ObjectId| id.kind == "CustomResourceDefinition";
         let work_defines_kinds = round.ids.iter().flatten().any(is_definition);
-        let end = tokio::time::Instant::now() + DEFINITION;
+        let end = Instant::now() + DEFINITION;
         let mut tick = tokio::time::interval(Duration::from_millis(250));
         loop {
             tick.tick().await;
             match self.spoke.kinds().find(&wanted_kind(id)).await {
                 Err(spoke::error::Error::UnknownKind { .. })
-                    if work_defines_kinds && tokio::time::Instant::now() < end => {}
+                    if work_defines_kinds && Instant::now() < end => {}
                 answer => return answer,
             }
         }
@@ -270,17 +271,6 @@ impl Agent {
             failure: None,
         }
     }
-}
-
-/// What this agent cannot do yet is refused: to ignore it would write what the work says must not be written.
-fn refusal(work: &ManifestWork) -> Result<(), Unwritten> {
-    let executor = work.spec.executor.as_ref();
-    if executor.is_some_and(|executor| executor.subject.is_some()) {
-        let error =
-            "gitspoke does not check executors yet: remove spec.executor, or use another agent";
-        return Err(Unwritten::Unplaced(error.to_owned()));
-    }
-    Ok(())
 }
 
 fn unplaced(meta: ResourceMeta, error: &Unwritten, group: &str) -> Outcome {

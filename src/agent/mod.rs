@@ -17,6 +17,7 @@ pub mod census;
 pub mod coalesce;
 pub mod desired;
 pub mod eviction;
+pub mod executor;
 pub mod foreign;
 pub mod ignored;
 pub mod index;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     apply::Round,
@@ -239,9 +240,9 @@ impl Agent {
                 _ => {}
             }
         }
-        let end = tokio::time::Instant::now() + ROOM;
+        let end = Instant::now() + ROOM;
         let mut tick = tokio::time::interval(Duration::from_millis(100));
-        while tokio::time::Instant::now() < end {
+        while Instant::now() < end {
             tick.tick().await;
             match self.spoke.look(kind, key).await? {
                 Some(there) if there.uid == live.uid => {}

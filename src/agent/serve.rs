@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     announce::publish,
+    executor,
     report::Hub,
     state::{Agent, Disposition, Identity, Key, outcome},
     watches,
@@ -67,6 +68,9 @@ pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) 
     }
     tasks.spawn("spoke-watches", |stop| {
         watches::watch(Arc::clone(&agent), stop)
+    });
+    tasks.spawn("rights", |stop| {
+        executor::follow::follow(Arc::clone(&agent), stop)
     });
     tasks.spawn("works-and-records", |stop| {
         follow(agent, works, records, stop)

@@ -10,8 +10,8 @@ use kube::{Api, Resource, ResourceExt, api::PatchParams};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    announce::publish::Announcer, cache::Cache, foreign::Foreign, index::Index, listings::Listings,
-    report::Hub, turns::Turns, unwritten::Next,
+    announce::publish::Announcer, cache::Cache, executor::Executors, foreign::Foreign,
+    index::Index, listings::Listings, report::Hub, turns::Turns, unwritten::Next,
 };
 use crate::{
     api::{
@@ -64,6 +64,7 @@ pub struct Agent {
     foreign: Lock<Foreign>,
     pub(super) kinds_changed: Notify,
     pub(super) evaluator: Evaluator,
+    pub(super) executors: Executors,
     pub(super) metrics: AgentMetrics,
     pub(super) announcer: Announcer,
     turns: Lock<Turns>,
@@ -178,6 +179,7 @@ impl Agent {
             foreign: Lock::default(),
             kinds_changed: Notify::new(),
             evaluator: Evaluator::new(evaluation),
+            executors: Executors::default(),
             metrics,
             announcer,
             turns: Lock::default(),

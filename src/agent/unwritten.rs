@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{body::Unsendable, index::Blocker, mend};
+use super::{body::Unsendable, executor::LOOKED_AT_AGAIN, index::Blocker, mend};
 use crate::{
     spoke,
     status::{Applied, Availability},
@@ -23,6 +23,12 @@ pub enum Unwritten {
     /// The fields to leave alone could not be worked out.
     #[error("{0}")]
     Ignored(String),
+    /// The work's executor may not write the object.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// What the work's executor may do cannot be told.
+    #[error("{0}")]
+    NoExecutor(String),
     /// The object has to make room for one that cannot be had by changing it.
     #[error("the object is being deleted, to be created anew: {0}")]
     MakingRoom(String),
@@ -62,7 +68,10 @@ impl Unwritten {
             Self::Unsendable(_) | Self::Ignored(_) => Next::Never,
             Self::Spoke(error) if mend::is_refusal(error.message()) => Next::Never,
             Self::Spoke(error) if error.is_conflict() => Next::Later(CONFLICT),
-            Self::Spoke(_) | Self::MakingRoom(_) | Self::Unplaced(_) => Next::Retry,
+            Self::NotAllowed(_) => Next::Later(LOOKED_AT_AGAIN),
+            Self::Spoke(_) | Self::MakingRoom(_) | Self::Unplaced(_) | Self::NoExecutor(_) => {
+                Next::Retry
+            }
         }
     }
 
@@ -142,6 +151,12 @@ mod tests {
         let table = [
             (Unwritten::Ignored("x".into()), Next::Never, None),
             (Unwritten::Unplaced("x".into()), Next::Retry, None),
+            (Unwritten::NoExecutor("x".into()), Next::Retry, None),
+            (
+                Unwritten::NotAllowed("x".into()),
+                Next::Later(LOOKED_AT_AGAIN),
+                None,
+            ),
             (
                 unknown().into(),
                 Next::Retry,

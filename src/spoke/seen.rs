@@ -32,6 +32,8 @@ pub struct Seen {
     entries: Vec<Entry>,
     /// Everyone else's entries, as one number.
     others: u64,
+    /// When the last of them changed.
+    others_time: i64,
 }
 
 /// Our entry in `managedFields`.
@@ -63,12 +65,8 @@ impl Seen {
     /// Reduces metadata. Every field manager of ours begins with the same word, so the entries that may be ours are
     /// known without asking whose object it is.
     pub fn of(meta: &ObjectMeta) -> Self {
-        let written = meta
-            .managed_fields
-            .iter()
-            .flatten()
-            .filter(|entry| has_no_subresource(entry));
-        let entries = written.filter(|entry| may_be_ours(entry)).map(Entry::of);
+        let written = meta.managed_fields.iter().flatten();
+        let entries = written.filter(|entry| is_candidate(entry)).map(Entry::of);
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
             resource_version: meta
@@ -82,6 +80,14 @@ impl Seen {
             is_deleting: meta.deletion_timestamp.is_some(),
             entries: entries.collect(),
             others: others(meta.managed_fields.as_deref().unwrap_or_default()),
+            others_time: meta
+                .managed_fields
+                .iter()
+                .flatten()
+                .filter(|entry| !is_candidate(entry))
+                .map(seconds)
+                .max()
+                .unwrap_or(0),
         }
     }
 
@@ -102,15 +108,17 @@ impl Seen {
     }
 
     /// Whether nobody but the author can have written between two looks at one object: the object has changed, its
-    /// content with it as far as its kind can tell, and no other entry has.
+    /// content with it as far as its kind can tell, and no other entry has, nor can have within one second.
     pub fn is_by_nobody_but(&self, author: &Author, before: &Self) -> bool {
         let others = |seen: &Self| -> Vec<Entry> {
             let entries = seen.entries.iter();
             let foreign = entries.filter(|entry| entry.manager != author.manager);
             foreign.cloned().collect()
         };
+        let ours = self.stamp(author).map_or(0, |stamp| stamp.time);
         self.resource_version > before.resource_version
             && self.others == before.others
+            && self.others_time < ours
             && others(self) == others(before)
             && self.owners == before.owners
             && self.finalizers == before.finalizers
@@ -148,17 +156,16 @@ impl Entry {
     }
 }
 
-fn may_be_ours(entry: &ManagedFieldsEntry) -> bool {
+/// Whether an entry may be ours.
+fn is_candidate(entry: &ManagedFieldsEntry) -> bool {
     let manager = entry.manager.as_deref().unwrap_or_default();
-    manager.starts_with(AGENT_FIELD_MANAGER)
+    manager.starts_with(AGENT_FIELD_MANAGER) && has_no_subresource(entry)
 }
 
 /// A number that changes when any entry but ours does. Only its equality matters, and only within this process.
 fn others(entries: &[ManagedFieldsEntry]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let foreign = entries
-        .iter()
-        .filter(|entry| !(may_be_ours(entry) && has_no_subresource(entry)));
+    let foreign = entries.iter().filter(|entry| !is_candidate(entry));
     for entry in foreign {
         (&entry.manager, &entry.operation, &entry.subresource).hash(&mut hasher);
         seconds(entry).hash(&mut hasher);

@@ -1,6 +1,6 @@
 //! A hub, a spoke and a real agent between them, as the cases about the agent see it.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use gitspoke::api::work::{applied::AppliedManifestWork, spec::ManifestWork};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -35,7 +35,19 @@ impl Pair {
 
     /// With more flags for the agent.
     pub(crate) async fn start_with(lab: &Lab, flags: &[&str]) -> Self {
-        let (hub_plane, spoke_plane) = (lab.hub().await, lab.spoke().await);
+        let spoke_plane = lab.spoke().await;
+        let kubeconfig = spoke_plane.admin_kubeconfig();
+        Self::start_on(lab, spoke_plane, &kubeconfig, flags).await
+    }
+
+    /// On a certain spoke, where the agent is whoever its kubeconfig says.
+    pub(crate) async fn start_on(
+        lab: &Lab,
+        spoke_plane: &ControlPlane,
+        spoke_kubeconfig: &Path,
+        flags: &[&str],
+    ) -> Self {
+        let hub_plane = lab.hub().await;
         let (hub, spoke) = (hub_plane.client().await, spoke_plane.client().await);
         install::crds(&hub).await;
         install::crds(&spoke).await;
@@ -48,12 +60,14 @@ impl Pair {
                 .await
                 .unwrap();
         }
-        let path = |plane: &ControlPlane| plane.admin_kubeconfig().display().to_string();
         let mut arguments = vec![
             "agent".to_owned(),
             format!("--spoke-cluster-name={cluster}"),
-            format!("--hub-kubeconfig={}", path(hub_plane)),
-            format!("--spoke-kubeconfig={}", path(spoke_plane)),
+            format!(
+                "--hub-kubeconfig={}",
+                hub_plane.admin_kubeconfig().display()
+            ),
+            format!("--spoke-kubeconfig={}", spoke_kubeconfig.display()),
             format!("--agent-id={cluster}"),
             "--listen=127.0.0.1:0".to_owned(),
             "--log=warn,gitspoke::web=info".to_owned(),

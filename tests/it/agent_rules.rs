@@ -23,7 +23,6 @@ cases!(
         conditions_follow_the_live_object,
         an_expression_that_never_ends_costs_only_its_own_rule,
         what_has_completed_is_frozen,
-        what_is_not_supported_is_refused,
 );
 
 async fn feedback_follows_the_live_object(lab: Arc<Lab>) {
@@ -183,23 +182,6 @@ async fn what_has_completed_is_frozen(lab: Arc<Lab>) {
             .ok_or_else(|| "not applied".to_owned())
     })
     .await;
-}
-
-/// Ignoring these would write what the work says must not be written.
-async fn what_is_not_supported_is_refused(lab: Arc<Lab>) {
-    let pair = Pair::start(&lab).await;
-    let mut with_executor = json!({"workload": {"manifests": [pair.map("executed", "1")]}});
-    with_executor["executor"] = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": "nobody"}}});
-    pair.put("executor", with_executor).await;
-    let work = pair.until("executor", "Applied", "False").await;
-    assert!(
-        first(&work)["conditions"][0]["message"]
-            .as_str()
-            .unwrap()
-            .contains("spec.executor"),
-        "{work:?}"
-    );
-    assert_eq!(pair.value_of("executed").await, None);
 }
 
 /// Does what a kubelet would do.

@@ -16,6 +16,7 @@
 mod agent_coalescing;
 mod agent_endpoints;
 mod agent_events;
+mod agent_executor;
 mod agent_ignored;
 mod agent_kinds;
 mod agent_pair;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         agent_coalescing::cases(),
         agent_endpoints::cases(),
         agent_events::cases(),
+        agent_executor::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),

@@ -114,11 +114,11 @@ impl Held {
     }
 
     /// Takes in the answer to a write, and then what has happened meanwhile. An answer that another work's answer has
-    /// overtaken says nothing new.
+    /// overtaken says nothing; one that shows what had been seen before has changed nothing.
     pub(super) fn written(&mut self, author: &Author, answer: Option<&ObjectMeta>) {
         self.in_flight.writes = self.in_flight.writes.saturating_sub(1);
         if let Some(seen) = answer.map(Seen::of)
-            && !self.is_old(&seen)
+            && !self.is_overtaken(&seen)
         {
             let stamp = seen.stamp(author);
             self.see(seen);
@@ -206,6 +206,11 @@ impl Held {
         }
     }
 
+    fn is_overtaken(&self, seen: &Seen) -> bool {
+        matches!(&self.sight, Sight::Present(known)
+            if known.uid == seen.uid && seen.resource_version < known.resource_version)
+    }
+
     fn is_old(&self, seen: &Seen) -> bool {
         matches!(&self.sight, Sight::Present(known)
             if known.uid == seen.uid && seen.resource_version <= known.resource_version)
@@ -214,8 +219,8 @@ impl Held {
 
 impl Known {
     /// Another entry than ours has grown, or ours has not changed: noise. Ours is smaller, gone, or of a later second:
-    /// somebody has written what is ours, in their name or in ours. Within one second the entry cannot tell, but when
-    /// nobody else has written, somebody must have written in our name.
+    /// somebody has written what is ours, in their name or in ours. Within the second of our own write the entry cannot
+    /// tell, but when nobody else has written since, somebody must have written in our name.
     fn differs(&self, author: &Author, seen: &Seen, before: &Sight) -> bool {
         match (&self.stamp, seen.stamp(author)) {
             (Some(ours), Some(theirs)) => {

@@ -181,6 +181,27 @@ fn what_happens_during_a_write_is_judged_by_its_answer() {
 }
 
 #[test]
+fn somebody_who_writes_their_own_twice_in_a_second_is_noise() {
+    let mut index = applied();
+    let shown = |version| beside(meta(version, &json!({"f:a": {}, "f:b": {}}), 100), "them");
+    for version in [11, 12] {
+        let awake = index.appeared(&kind(), &key(), &shown(version), None);
+        assert_eq!(awake, Awake::default(), "{version}");
+    }
+}
+
+#[test]
+fn a_write_that_changes_nothing_ends_the_suspicion() {
+    let mut index = applied();
+    let seen = meta(11, &json!({"f:a": {}, "f:b": {}}), 100);
+    index.appeared(&kind(), &key(), &seen, None);
+    assert!(index.view("web", &key()).is_drifted, "it may be");
+    index.writing(&key());
+    index.written("web", &key(), Some((heard(), &seen)));
+    assert!(!index.view("web", &key()).is_drifted, "it was not");
+}
+
+#[test]
 fn a_list_that_does_not_show_an_object_proves_nothing() {
     let mut index = applied();
     index.listing(&kind());
