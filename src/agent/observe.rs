@@ -3,7 +3,7 @@
 use super::{desired::Desired, state::Agent};
 use crate::{
     expression::{
-        feedback::{FeedbackAnswer, FeedbackOptions},
+        feedback::FeedbackAnswer,
         rules::{RuleAnswer, RuleStatus},
     },
     status::{Feedback, Finding, RuleOutcome, Rules, Truth},
@@ -27,7 +27,7 @@ impl Agent {
                 None => Feedback::Untouched,
                 Some(object) => feedback(
                     self.evaluator
-                        .feedback(object, desired.feedback_rules, OPTIONS)
+                        .feedback(object, desired.feedback_rules, self.identity.feedback)
                         .await,
                 ),
             };
@@ -46,12 +46,6 @@ impl Agent {
         }
     }
 }
-
-/// As Open Cluster Management's agent does without its feature gate for raw JSON.
-const OPTIONS: FeedbackOptions = FeedbackOptions {
-    raw_json: false,
-    max_raw_length: 1024,
-};
 
 /// Several errors are written as Go writes them.
 fn feedback(answer: FeedbackAnswer) -> Feedback {

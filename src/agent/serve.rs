@@ -1,6 +1,6 @@
 //! The agent as it runs: two watches that feed the queue, one per kind on the spoke, and workers that empty it.
 
-use std::{collections::HashSet, convert::Infallible, fmt::Debug, sync::Arc};
+use std::{collections::HashSet, convert::Infallible, fmt::Debug, net::SocketAddr, sync::Arc};
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use kube::{
@@ -35,6 +35,8 @@ pub struct Settings {
     pub identity: Identity,
     /// Works that are worked on at the same time.
     pub workers: usize,
+    /// Where health and metrics are served.
+    pub listen: SocketAddr,
 }
 
 /// Starts everything an agent is made of.

@@ -16,7 +16,10 @@ use crate::{
         wellknown::AGENT_FIELD_MANAGER,
         work::{applied::AppliedManifestWork, spec::ManifestWork},
     },
-    expression::sandbox::{self, Evaluator},
+    expression::{
+        feedback::FeedbackOptions,
+        sandbox::{self, Evaluator},
+    },
     runtime::queue::{Queue, Wake},
     spoke::{self, cluster::Cluster},
 };
@@ -36,6 +39,8 @@ pub struct Identity {
     pub agent_id: String,
     /// How long a record outlives its work.
     pub eviction_grace: Duration,
+    /// What it was told about feedback values.
+    pub feedback: FeedbackOptions,
 }
 
 /// What there may be something to do about.

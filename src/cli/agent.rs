@@ -1,12 +1,14 @@
 //! `gitspoke agent`: the spoke side.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use super::{
     connect::{self, Connection},
     failure::Failure,
+    gates::{Gates, Switches},
+    ignored::Ignored,
 };
 use crate::{
     agent::{
@@ -14,6 +16,7 @@ use crate::{
         state::Identity,
     },
     api::names::{ClusterName, HubHash},
+    expression::feedback::FeedbackOptions,
     runtime::{
         signal,
         tasks::{self, Tasks},
@@ -22,19 +25,32 @@ use crate::{
 
 /// What was typed.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  \
+#[command(
+    // As Go's flags: of two values the last counts.
+    args_override_self = true,
+    after_help = "Example:\n  \
     gitspoke agent --spoke-cluster-name edge-1 --hub-kubeconfig hub.kubeconfig --spoke-kubeconfig edge-1.kubeconfig")]
 pub struct Agent {
     /// The cluster to serve: its namespace on the hub.
     #[arg(long, alias = "cluster-name", value_name = "NAME")]
     spoke_cluster_name: ClusterName,
 
-    /// Kubeconfig of the hub. Its server names this agent's records on the spoke: keep it as it is.
+    /// Kubeconfig of the hub; without it, `kubeconfig` in the directory of --hub-kubeconfig-dir.
+    ///
+    /// Its server names this agent's records on the spoke: keep it as it is.
     #[arg(long, alias = "workload-source-config", value_name = "FILE")]
-    hub_kubeconfig: PathBuf,
+    hub_kubeconfig: Option<PathBuf>,
+
+    /// Directory with the kubeconfig of the hub, as a mounted Secret has it.
+    #[arg(
+        long,
+        default_value = "/spoke/hub-kubeconfig",
+        value_name = "DIRECTORY"
+    )]
+    hub_kubeconfig_dir: PathBuf,
 
     /// Kubeconfig of the spoke; without it, the cluster this process runs in.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "kubeconfig", value_name = "FILE")]
     spoke_kubeconfig: Option<PathBuf>,
 
     /// Owner of the records on the spoke; without it, the hash of the hub's address.
@@ -45,39 +61,116 @@ pub struct Agent {
     #[arg(
         long = "appliedmanifestwork-eviction-grace-period",
         default_value = "60m",
-        value_name = "DURATION"
+        value_name = "DURATION",
+        value_parser = duration,
     )]
-    eviction_grace: kube::core::Duration,
+    eviction_grace: Duration,
 
     /// Works that are worked on at the same time.
     #[arg(long, alias = "workload-agent-workers", default_value_t = 10, value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
+
+    /// Longest JSON value that feedback reports, in bytes; the hub stores none above 1024.
+    #[arg(long, default_value_t = 1024, value_name = "BYTES")]
+    max_json_raw_length: usize,
+
+    /// Switches, such as `RawFeedbackJsonString=true` (feedback may report JSON values) and
+    /// `ExecutorValidatingCaches=true` (which is the default here).
+    #[arg(long, action = ArgAction::Append, value_name = "GATES")]
+    feature_gates: Vec<Switches>,
+
+    /// Where works come from: the hub's API.
+    #[arg(long, default_value = "kube", value_name = "DRIVER", hide_short_help = true,
+        value_parser = driver)]
+    workload_source_driver: Driver,
+
+    /// Address that health and metrics are served on.
+    #[arg(long, default_value = "127.0.0.1:8443", value_name = "ADDRESS", value_parser = address)]
+    listen: SocketAddr,
+
+    #[command(flatten)]
+    ignored: Ignored,
 }
 
 pub(super) fn run(agent: Agent) -> Result<(), Failure> {
+    for (flag, why) in agent.ignored.given() {
+        tracing::warn!("{flag} has no effect: {why}");
+    }
     tasks::block_on(serve(agent)).map_err(Failure::new)?
 }
 
 async fn serve(agent: Agent) -> Result<(), Failure> {
     let asked = signal::terminated().map_err(Failure::new)?;
-    let hub = connect::with_kubeconfig(&agent.hub_kubeconfig).await?;
+    let hub = connect::with_kubeconfig(&agent.hub_kubeconfig()).await?;
     let spoke: Connection = match &agent.spoke_kubeconfig {
         Some(path) => connect::with_kubeconfig(path).await?,
         None => connect::in_cluster()?,
     };
-    let hash = HubHash::of_server(&hub.server);
     tracing::info!(cluster = %agent.spoke_cluster_name, hub = hub.server, spoke = spoke.server, "serving");
-    let settings = Settings {
-        cluster: agent.spoke_cluster_name,
-        identity: Identity {
-            eviction_grace: agent.eviction_grace.into(),
-            agent_id: agent.id.unwrap_or_else(|| hash.to_string()),
-            hub: hash,
-        },
-        workers: usize::from(agent.workers),
-    };
+    let settings = agent.settings(HubHash::of_server(&hub.server));
     let mut tasks = Tasks::default();
     serve::start(&mut tasks, settings, hub.client, spoke.client);
     tasks.run(asked).await.map_err(Failure::new)
+}
+
+impl Agent {
+    fn hub_kubeconfig(&self) -> PathBuf {
+        let named = self.hub_kubeconfig.clone();
+        named.unwrap_or_else(|| self.hub_kubeconfig_dir.join("kubeconfig"))
+    }
+
+    /// What was typed, as the agent understands it.
+    fn settings(&self, hub: HubHash) -> Settings {
+        let gates = Gates::with(&self.feature_gates);
+        if !gates.executor_validating_caches {
+            tracing::warn!("ExecutorValidatingCaches=false has no effect: the cache is always on");
+        }
+        Settings {
+            cluster: self.spoke_cluster_name.clone(),
+            identity: Identity {
+                eviction_grace: self.eviction_grace,
+                agent_id: self.id.clone().unwrap_or_else(|| hub.to_string()),
+                hub,
+                feedback: FeedbackOptions {
+                    raw_json: gates.raw_feedback_json_string,
+                    max_raw_length: self.max_json_raw_length,
+                },
+            },
+            workers: usize::from(self.workers),
+            listen: self.listen,
+        }
+    }
+}
+
+/// Where works come from. There is one way: the hub's API.
+#[derive(Debug, Clone, Copy)]
+struct Driver;
+
+fn driver(text: &str) -> Result<Driver, String> {
+    if text == "kube" {
+        return Ok(Driver);
+    }
+    Err("works come from the hub's API; the only driver is kube".to_owned())
+}
+
+/// An address, also in Go's spelling `:8443` for every interface.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let every = text.strip_prefix(':').map(|port| format!("0.0.0.0:{port}"));
+    every
+        .as_deref()
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| "write an IP address and a port, such as 127.0.0.1:8443 or :8443".to_owned())
+}
+
+/// A duration in Go's spelling, such as `1m30s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: kube::core::Duration = text
+        .parse()
+        .map_err(|error: kube::core::duration::ParseError| error.to_string())?;
+    if duration.is_negative() {
+        return Err("a duration cannot be negative".to_owned());
+    }
+    Ok(duration.into())
 }

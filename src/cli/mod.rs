@@ -12,6 +12,8 @@ mod agent;
 mod completions;
 mod connect;
 mod evaluate;
+mod gates;
+mod ignored;
 mod install;
 mod man;
 mod output;
@@ -82,7 +84,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Apply the works of one cluster, keep them applied and report back.
-    Agent(agent::Agent),
+    Agent(Box<agent::Agent>),
     /// Print what `kubectl apply -f -` needs.
     Install(install::Install),
     /// Print a completion script for a shell.
@@ -97,7 +99,7 @@ pub enum Command {
 /// Runs a command.
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Agent(agent) => agent::run(agent),
+        Command::Agent(agent) => agent::run(*agent),
         Command::Install(install) => install::run(install),
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),

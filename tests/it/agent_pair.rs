@@ -54,6 +54,7 @@ impl Pair {
             format!("--hub-kubeconfig={}", path(hub_plane)),
             format!("--spoke-kubeconfig={}", path(spoke_plane)),
             format!("--agent-id={cluster}"),
+            "--listen=127.0.0.1:0".to_owned(),
             "--log=warn".to_owned(),
         ];
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));

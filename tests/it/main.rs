@@ -20,6 +20,7 @@ mod agent_strategies;
 mod agent_works;
 mod api_crds;
 mod api_objects;
+mod cli_agent;
 mod cli_help;
 mod cli_install;
 mod expression_bounds;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         agent_strategies::cases(),
         agent_works::cases(),
         api_crds::cases(),
+        cli_agent::cases(),
         cli_help::cases(),
         cli_install::cases(),
         expression_bounds::cases(),
