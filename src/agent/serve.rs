@@ -1,6 +1,9 @@
 //! The agent as it runs: two watches that feed the queue, one per kind on the spoke, and workers that empty it.
 
-use std::{collections::HashSet, convert::Infallible, fmt::Debug, net::SocketAddr, sync::Arc};
+use std::{
+    collections::HashSet, convert::Infallible, fmt::Debug, net::SocketAddr, sync::Arc,
+    time::Duration,
+};
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use kube::{
@@ -20,6 +23,7 @@ use crate::{
         names::ClusterName,
         work::{applied::AppliedManifestWork, spec::ManifestWork},
     },
+    election::Leadership,
     runtime::{
         queue::{Queue, Settings as QueueSettings, Wake},
         tasks::Tasks,
@@ -39,8 +43,19 @@ pub struct Settings {
     pub listen: SocketAddr,
 }
 
-/// Starts everything an agent is made of.
-pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) {
+/// How long a pass may go on once no more turns are taken. It usually takes a few milliseconds, and what is cut off is
+/// begun again by whoever leads next.
+const WIND_DOWN: Duration = Duration::from_millis(700);
+
+/// Starts everything an agent is made of. What it knows is kept up to date from the start; turns are taken, and
+/// anything is written, only while it leads.
+pub fn start(
+    tasks: &mut Tasks,
+    settings: Settings,
+    hub: Client,
+    spoke: Client,
+    mut leadership: Leadership,
+) {
     let works: Api<ManifestWork> = Api::namespaced(hub, settings.cluster.as_str());
     let records: Api<AppliedManifestWork> = Api::all(spoke.clone());
     let queue = Queue::new(&QueueSettings::default());
@@ -50,15 +65,25 @@ pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) 
         Cluster::new(spoke),
         queue.clone(),
     ));
-    for number in 0..settings.workers {
-        let agent = Arc::clone(&agent);
-        tasks.spawn(format!("worker-{number}"), |stop| work(agent, stop));
-    }
+    // Tasks end in the opposite order of their start: first no more turns are taken, by all workers at the same moment.
+    tasks.spawn("works-and-records", |stop| {
+        follow(Arc::clone(&agent), works, records, stop)
+    });
     tasks.spawn("spoke-watches", |stop| {
         watches::watch(Arc::clone(&agent), stop)
     });
-    tasks.spawn("works-and-records", |stop| {
-        follow(agent, works, records, stop)
+    let enough = CancellationToken::new();
+    for number in 0..settings.workers {
+        let worker = work(Arc::clone(&agent), leadership.clone(), enough.clone());
+        tasks.spawn(format!("worker-{number}"), |_| worker);
+    }
+    tasks.spawn("turns", async move |stop| {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = leadership.lost() => {}
+        }
+        enough.cancel();
+        Ok::<_, Infallible>(())
     });
 }
 
@@ -230,15 +255,35 @@ fn without_managed_fields<K: Resource>(mut object: K) -> K {
     object
 }
 
-/// Takes turns on works until told to stop.
-async fn work(agent: Arc<Agent>, stop: CancellationToken) -> Result<(), Infallible> {
+/// Takes turns on works from when this replica leads, until there have been enough.
+async fn work(
+    agent: Arc<Agent>,
+    mut leadership: Leadership,
+    enough: CancellationToken,
+) -> Result<(), Infallible> {
+    tokio::select! {
+        () = enough.cancelled() => return Ok(()),
+        () = leadership.won() => {}
+    }
     loop {
         let turn = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            biased;
+            () = enough.cancelled() => return Ok(()),
             turn = agent.queue().next() => turn,
         };
         let Some(turn) = turn else { return Ok(()) };
-        match agent.pass(turn.key()).await {
+        let overtime = async {
+            enough.cancelled().await;
+            tokio::time::sleep(WIND_DOWN).await;
+        };
+        let passed = tokio::select! {
+            passed = agent.pass(turn.key()) => passed,
+            () = overtime => {
+                tracing::warn!(key = ?turn.key(), "cut off, to hand over in time");
+                return Ok(());
+            }
+        };
+        match passed {
             Ok(()) => turn.done(),
             Err(error) => {
                 tracing::info!(

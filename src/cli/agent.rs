@@ -6,21 +6,19 @@ use clap::{ArgAction, Args};
 
 use super::{
     connect::{self, Connection},
+    duration::duration,
+    election::Election,
     failure::Failure,
     gates::{Gates, Switches},
     ignored::Ignored,
+    lifetime,
 };
 use crate::{
-    agent::{
-        serve::{self, Settings},
-        state::Identity,
-    },
+    agent::{serve::Settings, state::Identity},
     api::names::{ClusterName, HubHash},
+    election,
     expression::feedback::FeedbackOptions,
-    runtime::{
-        signal,
-        tasks::{self, Tasks},
-    },
+    runtime::tasks,
 };
 
 /// What was typed.
@@ -29,7 +27,7 @@ use crate::{
     // As Go's flags: of two values the last counts.
     args_override_self = true,
     after_help = "Example:\n  \
-    gitspoke agent --spoke-cluster-name edge-1 --hub-kubeconfig hub.kubeconfig --spoke-kubeconfig edge-1.kubeconfig")]
+    gitspoke agent --disable-leader-election --spoke-cluster-name edge-1 --hub-kubeconfig hub.kubeconfig --spoke-kubeconfig edge-1.kubeconfig")]
 pub struct Agent {
     /// The cluster to serve: its namespace on the hub.
     #[arg(long, alias = "cluster-name", value_name = "NAME")]
@@ -90,6 +88,9 @@ pub struct Agent {
     listen: SocketAddr,
 
     #[command(flatten)]
+    election: Election,
+
+    #[command(flatten)]
     ignored: Ignored,
 }
 
@@ -97,35 +98,34 @@ pub(super) fn run(agent: Agent) -> Result<(), Failure> {
     for (flag, why) in agent.ignored.given() {
         tracing::warn!("{flag} has no effect: {why}");
     }
-    tasks::block_on(serve(agent)).map_err(Failure::new)?
-}
-
-async fn serve(agent: Agent) -> Result<(), Failure> {
-    let asked = signal::terminated().map_err(Failure::new)?;
-    let hub = connect::with_kubeconfig(&agent.hub_kubeconfig()).await?;
-    let spoke: Connection = match &agent.spoke_kubeconfig {
-        Some(path) => connect::with_kubeconfig(path).await?,
-        None => connect::in_cluster()?,
-    };
-    tracing::info!(cluster = %agent.spoke_cluster_name, hub = hub.server, spoke = spoke.server, "serving");
-    let settings = agent.settings(HubHash::of_server(&hub.server));
-    let mut tasks = Tasks::default();
-    serve::start(&mut tasks, settings, hub.client, spoke.client);
-    tasks.run(asked).await.map_err(Failure::new)
+    if !Gates::with(&agent.feature_gates).executor_validating_caches {
+        tracing::warn!("ExecutorValidatingCaches=false has no effect: the cache is always on");
+    }
+    tasks::block_on(lifetime::live(agent)).map_err(Failure::new)?
 }
 
 impl Agent {
-    fn hub_kubeconfig(&self) -> PathBuf {
-        let named = self.hub_kubeconfig.clone();
-        named.unwrap_or_else(|| self.hub_kubeconfig_dir.join("kubeconfig"))
+    /// Connects to the hub and the spoke, in this order.
+    pub(super) async fn connect(&self) -> Result<(Connection, Connection), Failure> {
+        let hub = match &self.hub_kubeconfig {
+            Some(path) => connect::with_kubeconfig(path).await?,
+            None => connect::with_kubeconfig(&self.hub_kubeconfig_dir.join("kubeconfig")).await?,
+        };
+        let spoke = match &self.spoke_kubeconfig {
+            Some(path) => connect::with_kubeconfig(path).await?,
+            None => connect::in_cluster()?,
+        };
+        Ok((hub, spoke))
+    }
+
+    /// Who stands for election, if there is one.
+    pub(super) fn election(&self) -> Result<Option<election::Settings>, Failure> {
+        self.election.settings()
     }
 
     /// What was typed, as the agent understands it.
-    fn settings(&self, hub: HubHash) -> Settings {
+    pub(super) fn settings(&self, hub: HubHash) -> Settings {
         let gates = Gates::with(&self.feature_gates);
-        if !gates.executor_validating_caches {
-            tracing::warn!("ExecutorValidatingCaches=false has no effect: the cache is always on");
-        }
         Settings {
             cluster: self.spoke_cluster_name.clone(),
             identity: Identity {
@@ -162,15 +162,4 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         .unwrap_or(text)
         .parse()
         .map_err(|_| "write an IP address and a port, such as 127.0.0.1:8443 or :8443".to_owned())
-}
-
-/// A duration in Go's spelling, such as `1m30s`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration: kube::core::Duration = text
-        .parse()
-        .map_err(|error: kube::core::duration::ParseError| error.to_string())?;
-    if duration.is_negative() {
-        return Err("a duration cannot be negative".to_owned());
-    }
-    Ok(duration.into())
 }

@@ -11,10 +11,13 @@ pub mod failure;
 mod agent;
 mod completions;
 mod connect;
+mod duration;
+mod election;
 mod evaluate;
 mod gates;
 mod ignored;
 mod install;
+mod lifetime;
 mod man;
 mod output;
 

@@ -1,7 +1,7 @@
 //! A hub, a spoke and a real agent between them, as the cases about the agent see it.
 
 use std::{
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::servers::{Lab, control_plane::ControlPlane, install, wait};
@@ -24,8 +25,11 @@ pub(crate) struct Pair {
     pub(crate) spoke: Client,
     pub(crate) cluster: String,
     arguments: Vec<String>,
-    agent: Child,
+    agent: Replica,
 }
+
+/// A running agent. Dropping it kills it.
+pub(crate) struct Replica(Child);
 
 impl Pair {
     pub(crate) async fn start(lab: &Lab) -> Self {
@@ -54,6 +58,8 @@ impl Pair {
             format!("--hub-kubeconfig={}", path(hub_plane)),
             format!("--spoke-kubeconfig={}", path(spoke_plane)),
             format!("--agent-id={cluster}"),
+            // The lock has one name, and the cases share one spoke.
+            "--disable-leader-election".to_owned(),
             "--listen=127.0.0.1:0".to_owned(),
             "--log=warn".to_owned(),
         ];
@@ -74,8 +80,17 @@ impl Pair {
     }
 
     pub(crate) fn kill(&mut self) {
-        self.agent.kill().unwrap();
-        self.agent.wait().unwrap();
+        self.agent.kill();
+    }
+
+    /// Starts another agent with the same arguments.
+    pub(crate) fn another(&self) -> Replica {
+        run_agent(&self.arguments)
+    }
+
+    /// Asks the agent to end, and returns how it did.
+    pub(crate) async fn terminate(&mut self) -> ExitStatus {
+        self.agent.terminate().await
     }
 
     pub(crate) fn works(&self) -> Api<ManifestWork> {
@@ -208,16 +223,39 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl Replica {
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    /// Asks it to end, and returns how it did.
+    pub(crate) async fn terminate(&mut self) -> ExitStatus {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
+        self.ended().await
+    }
+
+    /// Waits for it to end by itself.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        wait::until("the agent to end", PATIENCE, || {
+            let ended = self.0.try_wait().unwrap();
+            async move { ended.ok_or_else(|| "it runs".to_owned()) }
+        })
+        .await
+    }
+}
+
+impl Drop for Replica {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-fn run_agent(arguments: &[String]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_gitspoke"))
+pub(crate) fn run_agent(arguments: &[String]) -> Replica {
+    let child = Command::new(env!("CARGO_BIN_EXE_gitspoke"))
         .args(arguments)
         .stdin(Stdio::null())
         .spawn()
-        .unwrap()
+        .unwrap();
+    Replica(child)
 }

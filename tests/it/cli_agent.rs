@@ -35,6 +35,11 @@ fn a_command_line_of_open_cluster_management_is_understood() {
         "--spoke-kubeconfig=/does/not/exist/spoke",
         "--hub-kubeconfig-dir=/does/not/exist",
         "--listen=:8443",
+        "--namespace=somewhere",
+        "--disable-leader-election=true",
+        "--leader-election-lease-duration=137s",
+        "--leader-election-renew-deadline=1m47s",
+        "--leader-election-retry-period=26s",
         "--config=/etc/config.yaml",
         "--tls-min-version=VersionTLS12",
         "--tls-cipher-suites=TLS_AES_128_GCM_SHA256",
@@ -117,6 +122,14 @@ fn flags_that_cannot_be_meant_are_wrong_usage() {
         (
             "--appliedmanifestwork-eviction-grace-period=-1s",
             "cannot be negative",
+        ),
+        (
+            "--leader-election-renew-deadline=15s",
+            "a lease of 15s with a deadline of 15s",
+        ),
+        (
+            "--leader-election-retry-period=0s",
+            "--leader-election-retry-period is zero",
         ),
         ("--listen=somewhere", "write an IP address and a port"),
     ];
