@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{ArgAction, Args};
 
 use super::{
-    connect::{self, Connection},
+    connect::Access,
     duration::duration,
     election::Election,
     failure::Failure,
@@ -87,6 +87,11 @@ pub struct Agent {
     #[arg(long, default_value = "127.0.0.1:8443", value_name = "ADDRESS", value_parser = address)]
     listen: SocketAddr,
 
+    /// End when the contents of this file change; may be given several times. Not needed for credentials: those are
+    /// read again.
+    #[arg(long, action = ArgAction::Append, value_name = "FILE", value_delimiter = ',')]
+    terminate_on_files: Vec<PathBuf>,
+
     #[command(flatten)]
     election: Election,
 
@@ -105,17 +110,21 @@ pub(super) fn run(agent: Agent) -> Result<(), Failure> {
 }
 
 impl Agent {
-    /// Connects to the hub and the spoke, in this order.
-    pub(super) async fn connect(&self) -> Result<(Connection, Connection), Failure> {
-        let hub = match &self.hub_kubeconfig {
-            Some(path) => connect::with_kubeconfig(path).await?,
-            None => connect::with_kubeconfig(&self.hub_kubeconfig_dir.join("kubeconfig")).await?,
-        };
-        let spoke = match &self.spoke_kubeconfig {
-            Some(path) => connect::with_kubeconfig(path).await?,
-            None => connect::in_cluster()?,
-        };
-        Ok((hub, spoke))
+    /// How the hub is reached.
+    pub(super) fn hub(&self) -> Access {
+        let named = self.hub_kubeconfig.clone();
+        Access::Kubeconfig(named.unwrap_or_else(|| self.hub_kubeconfig_dir.join("kubeconfig")))
+    }
+
+    /// How the spoke is reached.
+    pub(super) fn spoke(&self) -> Access {
+        let named = self.spoke_kubeconfig.clone();
+        named.map_or(Access::InCluster, Access::Kubeconfig)
+    }
+
+    /// The files whose change ends the process.
+    pub(super) fn terminate_on_files(&self) -> &[PathBuf] {
+        &self.terminate_on_files
     }
 
     /// Who stands for election, if there is one.

@@ -52,10 +52,10 @@ pub(super) struct Election {
 impl Election {
     /// What was typed, checked; `None` when there is nothing to elect.
     pub(super) fn settings(&self) -> Result<Option<election::Settings>, Failure> {
-        let rhythm = self.rhythm()?;
         if self.is_disabled {
             return Ok(None);
         }
+        let rhythm = self.rhythm()?;
         let identity = identity();
         Ok(Some(election::Settings {
             namespace: self.namespace.clone().unwrap_or_else(own_namespace),

@@ -39,6 +39,11 @@ impl Failure {
         self
     }
 
+    /// What failed, for a log.
+    pub(super) fn error(&self) -> &(dyn Error + 'static) {
+        &*self.error
+    }
+
     /// The process' exit code.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)

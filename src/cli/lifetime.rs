@@ -1,9 +1,9 @@
-//! An agent's life: connect, serve, and begin anew when it may no longer write.
+//! An agent's life: connect, serve, and begin anew when it was deposed or its credentials have changed.
 //!
 //! Beginning anew is the same as a restart of the process, without the restart: everything the agent knows is listed
 //! again, and a list of what is in order causes no write. So nothing has to be known about what happened in between.
 
-use super::{agent::Agent, failure::Failure};
+use super::{agent::Agent, connect::Connection, contents::Contents, failure::Failure};
 use crate::{
     agent::serve,
     api::names::HubHash,
@@ -14,30 +14,40 @@ use crate::{
     },
 };
 
+/// Both clusters, and what the files were like that the clients were made from.
+struct Connected {
+    hub: Connection,
+    spoke: Connection,
+    credentials: Contents,
+}
+
 /// Why a life ended.
 enum End {
-    /// By a signal.
+    /// By a signal, or a file that was to end it.
     Asked,
     /// Another replica leads.
     Deposed,
+    /// There are new credentials, or they are of no use to anybody.
+    Renewed(Box<Result<Connected, Failure>>),
 }
 
 /// Serves until asked to end.
 pub(super) async fn live(agent: Agent) -> Result<(), Failure> {
     let mut asked = signal::terminated().map_err(Failure::new)?;
     let election = agent.election()?;
-    let (hub, spoke) = agent.connect().await?;
+    let fatal = Contents::of(agent.terminate_on_files().to_vec()).await;
+    let mut connected = Connected::new(&agent, credentials(&agent).await).await?;
     loop {
+        let Connected { hub, spoke, .. } = &connected;
         tracing::info!(hub = hub.server, spoke = spoke.server, "serving");
         let mut tasks = Tasks::default();
         let mut leadership = match &election {
             Some(settings) => election::start(&mut tasks, spoke.client.clone(), settings.clone()),
             None => Leadership::undisputed(),
         };
-        let settings = agent.settings(HubHash::of_server(&hub.server));
         serve::start(
             &mut tasks,
-            settings,
+            agent.settings(HubHash::of_server(&hub.server)),
             hub.client.clone(),
             spoke.client.clone(),
             leadership.clone(),
@@ -47,7 +57,12 @@ pub(super) async fn live(agent: Agent) -> Result<(), Failure> {
             if end.is_none() {
                 end = Some(tokio::select! {
                     () = asked() => End::Asked,
+                    _ = fatal.changed() => {
+                        tracing::info!("a file of --terminate-on-files has changed");
+                        End::Asked
+                    }
                     () = leadership.lost() => End::Deposed,
+                    renewed = connected.renewed(&agent) => End::Renewed(Box::new(renewed)),
                 });
                 return;
             }
@@ -62,8 +77,59 @@ pub(super) async fn live(agent: Agent) -> Result<(), Failure> {
         match end {
             None | Some(End::Asked) => return Ok(()),
             Some(End::Deposed) => {}
+            Some(End::Renewed(renewed)) => connected = (*renewed)?,
         }
     }
+}
+
+impl Connected {
+    /// Connects. The files were looked at before they are read here: a change in between only costs another round.
+    async fn new(agent: &Agent, credentials: Contents) -> Result<Self, Failure> {
+        Ok(Self {
+            hub: agent.hub().connect().await?,
+            spoke: agent.spoke().connect().await?,
+            credentials,
+        })
+    }
+
+    /// Waits for other credentials, and connects with them. What cannot be used is waited out.
+    async fn renewed(&self, agent: &Agent) -> Result<Self, Failure> {
+        let mut seen = self.credentials.clone();
+        loop {
+            seen.changed().await;
+            // Another kubeconfig may name other files.
+            seen = credentials(agent).await;
+            match Self::new(agent, seen.clone()).await {
+                Ok(new) if new.hub.server != self.hub.server => {
+                    let (before, now) = (self.hub.server.clone(), new.hub.server);
+                    return Err(Failure::new(AnotherHub { before, now }).hint(
+                        "records on the spoke are named after the hub's address; if it is to change, start the agent anew: \
+                         what it applied for the old address is then evicted after the grace period",
+                    ));
+                }
+                Ok(new) => {
+                    tracing::info!("credentials have changed; going on with the new ones");
+                    return Ok(new);
+                }
+                Err(failure) => tracing::warn!(
+                    error = failure.error(),
+                    "credentials have changed and cannot be used; going on with the old ones"
+                ),
+            }
+        }
+    }
+}
+
+/// The files that connections are made from.
+async fn credentials(agent: &Agent) -> Contents {
+    Contents::of([agent.hub().files(), agent.spoke().files()].concat()).await
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the hub's kubeconfig names another server: {now} instead of {before}")]
+struct AnotherHub {
+    before: String,
+    now: String,
 }
 
 /// Adds what to do next.

@@ -11,6 +11,7 @@ pub mod failure;
 mod agent;
 mod completions;
 mod connect;
+mod contents;
 mod duration;
 mod election;
 mod evaluate;

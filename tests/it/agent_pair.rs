@@ -64,19 +64,28 @@ impl Pair {
             "--log=warn".to_owned(),
         ];
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        let agent = run_agent(&arguments);
+        Self::run(lab, &cluster, arguments, Stdio::inherit()).await
+    }
+
+    /// With these arguments and no others, in namespaces that are there.
+    pub(crate) async fn run(
+        lab: &Lab,
+        cluster: &str,
+        arguments: Vec<String>,
+        stderr: Stdio,
+    ) -> Self {
         Self {
-            hub,
-            spoke,
-            cluster,
+            hub: lab.hub().await.client().await,
+            spoke: lab.spoke().await.client().await,
+            cluster: cluster.to_owned(),
+            agent: run_agent(&arguments, stderr),
             arguments,
-            agent,
         }
     }
 
     pub(crate) fn restart(&mut self) {
         self.kill();
-        self.agent = run_agent(&self.arguments);
+        self.agent = run_agent(&self.arguments, Stdio::inherit());
     }
 
     pub(crate) fn kill(&mut self) {
@@ -85,7 +94,17 @@ impl Pair {
 
     /// Starts another agent with the same arguments.
     pub(crate) fn another(&self) -> Replica {
-        run_agent(&self.arguments)
+        run_agent(&self.arguments, Stdio::inherit())
+    }
+
+    /// The command line of its agent.
+    pub(crate) fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// Waits for the agent to end by itself.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        self.agent.ended().await
     }
 
     /// Asks the agent to end, and returns how it did.
@@ -251,10 +270,11 @@ impl Drop for Replica {
     }
 }
 
-pub(crate) fn run_agent(arguments: &[String]) -> Replica {
+fn run_agent(arguments: &[String], stderr: Stdio) -> Replica {
     let child = Command::new(env!("CARGO_BIN_EXE_gitspoke"))
         .args(arguments)
         .stdin(Stdio::null())
+        .stderr(stderr)
         .spawn()
         .unwrap();
     Replica(child)

@@ -35,6 +35,8 @@ fn a_command_line_of_open_cluster_management_is_understood() {
         "--spoke-kubeconfig=/does/not/exist/spoke",
         "--hub-kubeconfig-dir=/does/not/exist",
         "--listen=:8443",
+        "--terminate-on-files=/one,/two",
+        "--terminate-on-files=/three",
         "--namespace=somewhere",
         "--disable-leader-election=true",
         "--leader-election-lease-duration=137s",

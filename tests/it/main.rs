@@ -13,6 +13,7 @@
     reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
+mod agent_credentials;
 mod agent_election;
 mod agent_pair;
 mod agent_rules;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         };
     }
     let cases = [
+        agent_credentials::cases(),
         agent_election::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
