@@ -15,6 +15,7 @@
 
 mod agent_credentials;
 mod agent_election;
+mod agent_install;
 mod agent_pair;
 mod agent_rules;
 mod agent_sharing;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     let cases = [
         agent_credentials::cases(),
         agent_election::cases(),
+        agent_install::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
