@@ -17,14 +17,14 @@ use tokio::time::timeout;
 use crate::{
     agent_pair::{PATIENCE, Pair},
     harness::cases,
-    servers::{Lab, install, wait},
+    servers::{Lab, control_plane::ControlPlane, install, wait},
 };
 
 cases!(
     plain: ;
     kubernetes:
         a_leader_that_is_told_to_end_hands_over_at_once,
-        an_agent_whose_spoke_hangs_still_ends,
+        an_agent_whose_spoke_hangs_stops_leading_comes_back_and_ends,
         the_lock_of_another_agent_is_honoured,
         a_lock_that_ran_out_is_taken,
         a_leader_that_is_deposed_stops_writing,
@@ -58,8 +58,7 @@ async fn a_leader_that_is_told_to_end_hands_over_at_once(lab: Arc<Lab>) {
     assert_eq!(holder(&lock.lease().await), "");
 }
 
-/// A pass that is not answered is cut off; left to itself it would be aborted as a task that does not obey, exit code 3.
-async fn an_agent_whose_spoke_hangs_still_ends(lab: Arc<Lab>) {
+async fn an_agent_whose_spoke_hangs_stops_leading_comes_back_and_ends(lab: Arc<Lab>) {
     let frozen = lab.start("frozen").await;
     install::crds(&frozen.client().await).await;
     let kubeconfig = format!("--spoke-kubeconfig={}", frozen.admin_kubeconfig().display());
@@ -67,20 +66,50 @@ async fn an_agent_whose_spoke_hangs_still_ends(lab: Arc<Lab>) {
         &kubeconfig,
         "--disable-leader-election=false",
         "--namespace=default",
+        "--leader-election-lease-duration=3s",
+        "--leader-election-renew-deadline=2s",
+        "--leader-election-retry-period=1s",
     ];
-    let mut pair = Pair::start_with(&lab, &flags).await;
-    let mut map = pair.map("one", "1");
-    map["metadata"]["namespace"] = json!("default");
-    pair.put_manifests("web", &[map.clone()]).await;
+    let mut first = Pair::start_with(&lab, &flags).await;
+    first.kill();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let (arguments, stderr) = (first.arguments().to_vec(), log.reopen().unwrap());
+    let mut pair = Pair::run(&lab, &first.cluster, arguments, stderr.into()).await;
+    let put = async |value: &str| {
+        let mut map = pair.map("one", value);
+        map["metadata"]["namespace"] = json!("default");
+        pair.put_manifests("web", &[map]).await;
+    };
+    put("1").await;
     pair.until("web", "Available", "True").await;
-    for pid in frozen.pids() {
-        let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
-        kill_process(pid, Signal::STOP).unwrap();
-    }
-    map["data"]["key"] = json!("2");
-    pair.put_manifests("web", &[map]).await;
+
+    signal(&frozen, Signal::STOP);
+    put("2").await;
+    wait::until("the leader to give up", PATIENCE, || async {
+        let said = std::fs::read_to_string(log.path()).unwrap();
+        if said.contains("no longer the leader") {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .await;
+    signal(&frozen, Signal::CONT);
+    pair.until("web", "Available", "True").await;
+
+    // A pass that is not answered is cut off; left to itself it would be aborted as a task that does not obey, exit
+    // code 3.
+    signal(&frozen, Signal::STOP);
+    put("3").await;
     others_get_work_done(&lab).await;
     assert_eq!(pair.terminate().await.code(), Some(0));
+}
+
+fn signal(plane: &ControlPlane, signal: Signal) {
+    for pid in plane.pids() {
+        let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
 }
 
 async fn the_lock_of_another_agent_is_honoured(lab: Arc<Lab>) {
