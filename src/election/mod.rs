@@ -2,7 +2,7 @@
 //!
 //! It speaks client-go's dialect of leader election, so that a replica of ours and one of Open Cluster Management's
 //! agent stand for the same lease. What to do next is decided in `decide.rs`, which knows no clock and no network;
-//! [`candidate`] carries it out. docs/adr/0004 says why no crate does this for us.
+//! `candidate.rs` carries it out. docs/adr/0004 says why no crate does this for us.
 //!
 //! This room knows nothing of works, hubs or what a leader does. It is to be told when to stop after those who act on
 //! its word have stopped: then it releases the lease, and a successor leads at once.
