@@ -19,6 +19,7 @@ pub mod expression;
 pub mod spoke;
 pub mod status;
 
+pub mod election;
 pub mod runtime;
 
 pub mod cli;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     expression::{
-        feedback::{FeedbackAnswer, FeedbackOptions},
+        feedback::FeedbackAnswer,
         rules::{RuleAnswer, RuleStatus},
     },
     status::{Feedback, Finding, RuleOutcome, Rules, Truth},
@@ -58,9 +58,9 @@ impl Agent {
         resource_version: u64,
         object: &Value,
     ) -> (Feedback, Rules) {
-        let values = self
-            .evaluator
-            .feedback(object, desired.feedback_rules, OPTIONS);
+        let values =
+            self.evaluator
+                .feedback(object, desired.feedback_rules, self.identity.feedback);
         let feedback = feedback(values.await);
         let answers = self
             .evaluator
@@ -77,12 +77,6 @@ impl Agent {
         (feedback, rules)
     }
 }
-
-/// As Open Cluster Management's agent does without its feature gate for raw JSON.
-const OPTIONS: FeedbackOptions = FeedbackOptions {
-    raw_json: false,
-    max_raw_length: 1024,
-};
 
 /// Several errors are written as Go writes them.
 fn feedback(answer: FeedbackAnswer) -> Feedback {

@@ -11,7 +11,7 @@ use super::{
     body::{Circumstances, body},
     desired::{Desired, Strategy},
     ignored,
-    index::Sight,
+    index::{Sight, Watching},
     mend::{faults, mend},
     pod,
     records::Heard,
@@ -61,6 +61,7 @@ impl Agent {
         asked: &str,
         sight: &Sight,
     ) -> Result<(), Unwritten> {
+        let was_gone = self.index().view(&round.name, &desired.key).watching == Watching::Gone;
         self.index().writing(&desired.key);
         let answer = self.send_and_fold(round, desired, asked, sight).await;
         let heard = answer.as_ref().ok().map(|sent| {
@@ -74,6 +75,9 @@ impl Agent {
         let awake = self.index().written(&round.name, &desired.key, heard);
         for work in awake {
             self.queue.add((), Key::Work(work), Wake::Now).await;
+        }
+        if answer.is_ok() && was_gone {
+            self.kinds_changed.notify_one();
         }
         answer.map(drop)
     }

@@ -1,8 +1,11 @@
 //! The agent as it runs: two watches that feed the queue, one per kind on the spoke, and workers that empty it.
 
-use std::{collections::HashSet, convert::Infallible, fmt::Debug, sync::Arc};
+use std::{
+    collections::HashSet, convert::Infallible, fmt::Debug, panic::AssertUnwindSafe, sync::Arc,
+    time::Duration,
+};
 
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
 use kube::{
     Api, Client, Resource, ResourceExt,
     runtime::{WatchStreamExt, watcher},
@@ -15,7 +18,7 @@ use super::{
     announce::publish,
     executor,
     report::Hub,
-    state::{Agent, Disposition, Identity, Key, outcome},
+    state::{Agent, Disposition, Error, Identity, Key, outcome},
     watches,
 };
 use crate::{
@@ -23,8 +26,9 @@ use crate::{
         names::ClusterName,
         work::{applied::AppliedManifestWork, spec::ManifestWork},
     },
+    election::Leadership,
     runtime::{
-        queue::{Queue, Settings as QueueSettings, Wake},
+        queue::{Queue, Settings as QueueSettings, Turn, Wake},
         tasks::Tasks,
     },
     spoke::cluster::Cluster,
@@ -43,8 +47,21 @@ pub struct Settings {
     pub metrics: AgentMetrics,
 }
 
-/// Starts everything an agent is made of.
-pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) -> Arc<Agent> {
+/// How long a pass may go on once no more turns are taken. It usually takes a few milliseconds, and what is cut off is
+/// begun again by whoever leads next.
+const WIND_DOWN: Duration = Duration::from_millis(700);
+
+/// Starts everything an agent is made of. What it knows is kept up to date from the start; turns are taken, and
+/// anything is written, only while it leads.
+pub fn start(
+    tasks: &mut Tasks,
+    settings: Settings,
+    hub: Client,
+    spoke: Client,
+    mut leadership: Leadership,
+) -> Arc<Agent> {
+    // Tasks end in the opposite order of their start: first no more turns are taken, by all workers at the same moment;
+    // what there is to tell about them is told last.
     let (announcer, announced) = publish::pair(settings.metrics.events.clone());
     let (events, counted) = (hub.clone(), settings.metrics.events.clone());
     tasks.spawn("events", |stop| {
@@ -61,21 +78,29 @@ pub fn start(tasks: &mut Tasks, settings: Settings, hub: Client, spoke: Client) 
         settings.metrics,
         announcer,
     ));
-    let started = Arc::clone(&agent);
-    for number in 0..settings.workers {
-        let agent = Arc::clone(&agent);
-        tasks.spawn(format!("worker-{number}"), |stop| work(agent, stop));
-    }
+    tasks.spawn("works-and-records", |stop| {
+        follow(Arc::clone(&agent), works, records, stop)
+    });
     tasks.spawn("spoke-watches", |stop| {
         watches::watch(Arc::clone(&agent), stop)
     });
     tasks.spawn("rights", |stop| {
         executor::follow::follow(Arc::clone(&agent), stop)
     });
-    tasks.spawn("works-and-records", |stop| {
-        follow(agent, works, records, stop)
+    let enough = CancellationToken::new();
+    for number in 0..settings.workers {
+        let worker = work(Arc::clone(&agent), leadership.clone(), enough.clone());
+        tasks.spawn(format!("worker-{number}"), |_| worker);
+    }
+    tasks.spawn("turns", async move |stop| {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = leadership.lost() => {}
+        }
+        enough.cancel();
+        Ok::<_, Infallible>(())
     });
-    started
+    agent
 }
 
 /// Follows works on the hub and records on the spoke. Works are looked at only once both have been listed: without the
@@ -247,33 +272,59 @@ fn without_managed_fields<K: Resource>(mut object: K) -> K {
     object
 }
 
-/// Takes turns on works until told to stop.
-async fn work(agent: Arc<Agent>, stop: CancellationToken) -> Result<(), Infallible> {
+/// Takes turns on works from when this replica leads, until there have been enough.
+async fn work(
+    agent: Arc<Agent>,
+    mut leadership: Leadership,
+    enough: CancellationToken,
+) -> Result<(), Infallible> {
+    tokio::select! {
+        () = enough.cancelled() => return Ok(()),
+        () = leadership.won() => {}
+    }
     loop {
         let turn = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            biased;
+            () = enough.cancelled() => return Ok(()),
             turn = agent.queue().next() => turn,
         };
         let Some(turn) = turn else { return Ok(()) };
-        let begun = Instant::now();
-        agent.turns().begin(turn.key(), begun);
-        let ended = agent.pass(turn.key()).await;
-        agent.turns().end(turn.key());
-        agent.metrics.passed(outcome(&ended), begun.elapsed());
-        match ended {
-            Ok(()) => turn.done(),
-            Err(error) => {
-                tracing::info!(
-                    key = ?turn.key(),
-                    error = &error as &dyn std::error::Error,
-                    "not finished; will try again"
-                );
-                match error.disposition() {
-                    Disposition::Retry => turn.retry(),
-                    Disposition::LookAgain(delay) => turn.after(delay),
-                    Disposition::Rest => turn.done(),
-                }
+        let overtime = async {
+            enough.cancelled().await;
+            tokio::time::sleep(WIND_DOWN).await;
+        };
+        tokio::select! {
+            () = take(&agent, turn) => {}
+            () = overtime => {
+                tracing::warn!("cut a pass off, to hand over in time");
+                return Ok(());
             }
         }
+    }
+}
+
+/// Takes one turn. A pass that panics is that work's trouble, and no other's.
+async fn take(agent: &Agent, turn: Turn<(), Key>) {
+    let begun = Instant::now();
+    agent.turns().begin(turn.key(), begun);
+    let passed = AssertUnwindSafe(agent.pass(turn.key()))
+        .catch_unwind()
+        .await;
+    agent.turns().end(turn.key());
+    let ended = passed.unwrap_or(Err(Error::Panicked));
+    agent.metrics.passed(outcome(&ended), begun.elapsed());
+    let Err(error) = ended else {
+        turn.done();
+        return;
+    };
+    tracing::info!(
+        key = ?turn.key(),
+        error = &error as &dyn std::error::Error,
+        "not finished"
+    );
+    match error.disposition() {
+        Disposition::Retry => turn.retry(),
+        Disposition::LookAgain(delay) => turn.after(delay),
+        Disposition::Rest => turn.done(),
     }
 }

@@ -19,7 +19,10 @@ use crate::{
         wellknown::AGENT_FIELD_MANAGER,
         work::{applied::AppliedManifestWork, spec::ManifestWork},
     },
-    expression::sandbox::{self, Evaluator},
+    expression::{
+        feedback::FeedbackOptions,
+        sandbox::{self, Evaluator},
+    },
     runtime::queue::{Queue, Wake},
     spoke::{self, cluster::Cluster},
     telemetry::{label::Outcome, metrics::AgentMetrics},
@@ -40,6 +43,8 @@ pub struct Identity {
     pub agent_id: String,
     /// How long a record outlives its work.
     pub eviction_grace: Duration,
+    /// What it was told about feedback values.
+    pub feedback: FeedbackOptions,
 }
 
 /// What there may be something to do about.
@@ -108,6 +113,9 @@ pub enum Error {
     /// The work of a record has vanished; the record goes after this long.
     #[error("its work has vanished; it will be removed in {0:?}")]
     Evicting(Duration),
+    /// The pass panicked; the log has what it said.
+    #[error("the pass panicked: this is a fault of gitspoke, please report it with the log")]
+    Panicked,
     /// The work as a whole cannot be served; its status says why.
     #[error("the work cannot be served as it is; its status says why")]
     Unservable,
@@ -150,6 +158,7 @@ pub(super) fn outcome(ended: &Result<(), Error>) -> Outcome {
         Err(Error::Hub { .. }) => Outcome::HubFailed,
         Err(Error::Spoke { .. }) => Outcome::SpokeFailed,
         Err(Error::Unservable) => Outcome::Unservable,
+        Err(Error::Panicked) => Outcome::Panicked,
     }
 }
 

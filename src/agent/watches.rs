@@ -4,7 +4,7 @@
 //! the agent may not or because it is gone, is looked at now and then instead: its own objects suffer, and nothing else.
 
 use std::{
-    collections::{BTreeSet, HashMap, hash_map::Entry},
+    collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
     sync::Arc,
     time::Duration,
 };
@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api,
     api::DynamicObject,
-    core::PartialObjectMeta,
+    core::{PartialObjectMeta, TypeMeta},
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::Value;
@@ -57,7 +57,14 @@ enum Event {
     /// The watch broke, and will go on by itself.
     Broken(watcher::Error),
     /// There can be no watch.
-    Impossible(String),
+    Impossible(Impossible),
+}
+
+/// Why there can be no watch.
+struct Impossible {
+    reason: String,
+    /// Whether the kind is gone; it may come back. Otherwise the agent may not watch it.
+    is_gone: bool,
 }
 
 /// What follows from an event.
@@ -74,16 +81,25 @@ pub async fn watch(
     stop: CancellationToken,
 ) -> Result<(), std::convert::Infallible> {
     let mut running: HashMap<Wanted, CancellationToken> = HashMap::new();
+    let mut gone: HashSet<Kind> = HashSet::new();
     let mut shown = SelectAll::new();
     let mut coalesce = Coalesce::default();
     follow(&agent, &mut running, &mut shown);
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            () = agent.kinds_changed().notified() => follow(&agent, &mut running, &mut shown),
+            () = agent.kinds_changed().notified() => {
+                follow(&agent, &mut running, &mut shown);
+                for kind in agent.index().back(&mut gone) {
+                    start_again(&agent, &kind, Duration::ZERO, &mut running, &mut shown);
+                }
+            }
             Some((kind, event)) = shown.next(), if !shown.is_empty() => {
-                if matches!(event, Event::Impossible(_)) {
-                    start_again(&agent, &kind, &mut running, &mut shown);
+                if let Event::Impossible(Impossible { is_gone, .. }) = event {
+                    start_again(&agent, &kind, POLL, &mut running, &mut shown);
+                    if is_gone {
+                        gone.insert(kind.clone());
+                    }
                 }
                 wake(&agent, take_in(&agent, &kind, event), &mut coalesce).await;
             }
@@ -114,10 +130,11 @@ fn follow(
     }
 }
 
-/// Replaces the watch of a kind that cannot be watched by one that will try in a while.
+/// Replaces the watch of a kind that could not be watched by one that will try after a delay.
 fn start_again(
     agent: &Agent,
     kind: &Kind,
+    delay: Duration,
     running: &mut HashMap<Wanted, CancellationToken>,
     shown: &mut SelectAll<BoxStream<'static, Shown>>,
 ) {
@@ -127,7 +144,7 @@ fn start_again(
     {
         ended.cancel();
         *ended = CancellationToken::new();
-        shown.push(start(agent, wanted, POLL, ended.clone()));
+        shown.push(start(agent, wanted, delay, ended.clone()));
     }
 }
 
@@ -140,11 +157,20 @@ fn start(
     let client = agent.spoke().client().clone();
     let resource = &wanted.kind.resource;
     let events = if !wanted.kind.is_watchable {
-        let reason = "its API does not offer it".to_owned();
-        stream::once(async { Event::Impossible(reason) }).boxed()
+        let never = Impossible {
+            reason: "its API does not offer it".to_owned(),
+            is_gone: false,
+        };
+        stream::once(async { Event::Impossible(never) }).boxed()
     } else if wanted.is_whole {
         let api: Api<DynamicObject> = Api::all_with(client, resource);
-        events(api, |object| {
+        // Items of a list do not say of which kind they are; rules may ask.
+        let types = TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        };
+        events(api, move |mut object| {
+            object.types = Some(types.clone());
             let body = serde_json::to_value(&object).ok();
             (object.metadata, body)
         })
@@ -194,14 +220,17 @@ where
 }
 
 /// Why a watch will not come back by itself: the agent may not, or the kind is gone.
-fn impossible(error: &watcher::Error) -> Option<String> {
+fn impossible(error: &watcher::Error) -> Option<Impossible> {
     let (watcher::Error::InitialListFailed(kube::Error::Api(status))
     | watcher::Error::WatchStartFailed(kube::Error::Api(status))
     | watcher::Error::WatchError(status)) = error
     else {
         return None;
     };
-    matches!(status.code, 403..=405).then(|| status.message.clone())
+    matches!(status.code, 403..=405).then(|| Impossible {
+        reason: status.message.clone(),
+        is_gone: status.code == 404,
+    })
 }
 
 /// Tells the index what a watch shows, and returns who has something to do.
@@ -250,14 +279,14 @@ fn take_in(agent: &Agent, kind: &Kind, event: Event) -> Consequence {
             agent.metrics.watches.broke(Side::Spoke);
             tracing::warn!(kind = kind.resource.kind, %error, "a watch on the spoke broke; it will be tried again");
         }
-        Event::Impossible(reason) => {
+        Event::Impossible(Impossible { reason, is_gone }) => {
             agent.metrics.watches.broke(Side::Spoke);
             tracing::warn!(
                 kind = kind.resource.kind,
                 reason,
                 "cannot watch a kind on the spoke; looking at its objects every minute instead"
             );
-            consequence.awake = urgent(index.unwatchable(kind));
+            consequence.awake = urgent(index.unwatchable(kind, is_gone));
         }
     }
     consequence

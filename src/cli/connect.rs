@@ -1,4 +1,4 @@
-//! Clients from kubeconfig files.
+//! Clients, and the files they are made from.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,20 @@ use kube::{
 use super::failure::Failure;
 use crate::telemetry::requests::Requests;
 
+/// Where a Pod finds whom to trust. Its token is beside it, and read again by the client itself.
+const OWN_AUTHORITY: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+
+/// How a cluster is reached.
+#[derive(Debug, Clone)]
+pub(super) enum Access {
+    /// By the current context of a kubeconfig.
+    Kubeconfig(PathBuf),
+    /// As a Pod of it.
+    InCluster,
+}
+
 /// A cluster to talk to.
+#[derive(Clone)]
 pub(super) struct Connection {
     /// Its client.
     pub(super) client: Client,
@@ -19,11 +32,36 @@ pub(super) struct Connection {
     pub(super) server: String,
 }
 
-/// Connects to the cluster of a kubeconfig's current context. Must be called on a tokio runtime.
-pub(super) async fn with_kubeconfig(
-    path: &Path,
-    requests: &Requests,
-) -> Result<Connection, Failure> {
+impl Access {
+    /// Connects. Must be called on a tokio runtime.
+    pub(super) async fn connect(&self, requests: &Requests) -> Result<Connection, Failure> {
+        match self {
+            Self::Kubeconfig(path) => with_kubeconfig(path, requests).await,
+            Self::InCluster => in_cluster(requests),
+        }
+    }
+
+    /// The files that a new connection is made from. Token files are not among them: clients read those again by
+    /// themselves, every minute.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let Self::Kubeconfig(path) = self else {
+            return vec![PathBuf::from(OWN_AUTHORITY)];
+        };
+        // What cannot be read now is said by whoever connects.
+        let kubeconfig = Kubeconfig::read_from(path).unwrap_or_default();
+        let clusters = kubeconfig.clusters.into_iter();
+        let authorities = clusters.filter_map(|named| named.cluster?.certificate_authority);
+        let users = kubeconfig.auth_infos.into_iter();
+        let identities = users
+            .filter_map(|named| named.auth_info)
+            .flat_map(|user| [user.client_certificate, user.client_key])
+            .flatten();
+        let named = authorities.chain(identities).map(PathBuf::from);
+        [path.clone()].into_iter().chain(named).collect()
+    }
+}
+
+async fn with_kubeconfig(path: &Path, requests: &Requests) -> Result<Connection, Failure> {
     let hint = "give a kubeconfig whose current context names a cluster and a user";
     let unreadable = |source| {
         let path = path.to_owned();
@@ -40,8 +78,7 @@ pub(super) async fn with_kubeconfig(
     })
 }
 
-/// Connects to the cluster this process runs in.
-pub(super) fn in_cluster(requests: &Requests) -> Result<Connection, Failure> {
+fn in_cluster(requests: &Requests) -> Result<Connection, Failure> {
     let config = Config::incluster().map_err(|error| {
         Failure::new(error).hint("outside of a cluster, give a kubeconfig by --spoke-kubeconfig")
     })?;

@@ -8,9 +8,10 @@ use crate::telemetry::AlreadyStarted;
 
 /// A command that could not be carried out: what failed, and what to do next.
 ///
-/// Exit codes: 0 done, 1 differs or not healthy, 2 wrong usage (clap's own answer), 3 failed (this).
+/// Exit codes: 0 done, 1 differs or not healthy, 2 wrong usage (mostly clap's own answer), 3 failed.
 #[derive(Debug)]
 pub struct Failure {
+    code: u8,
     error: Box<dyn Error + Send + Sync>,
     hint: Option<String>,
 }
@@ -18,8 +19,17 @@ pub struct Failure {
 impl Failure {
     pub(super) fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
+            code: 3,
             error: error.into(),
             hint: None,
+        }
+    }
+
+    /// What was typed cannot be meant: flags that contradict each other, for example.
+    pub(super) fn usage(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            code: 2,
+            ..Self::new(error)
         }
     }
 
@@ -29,9 +39,14 @@ impl Failure {
         self
     }
 
+    /// What failed, for a log.
+    pub(super) fn error(&self) -> &(dyn Error + 'static) {
+        &*self.error
+    }
+
     /// The process' exit code.
     pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(3)
+        ExitCode::from(self.code)
     }
 
     /// Prints the failure with its causes and its hint to stderr.

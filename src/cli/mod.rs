@@ -11,8 +11,14 @@ pub mod failure;
 mod agent;
 mod completions;
 mod connect;
+mod contents;
+mod duration;
+mod election;
 mod evaluate;
+mod gates;
+mod ignored;
 mod install;
+mod lifetime;
 mod man;
 mod output;
 
@@ -82,7 +88,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Apply the works of one cluster, keep them applied and report back.
-    Agent(agent::Agent),
+    Agent(Box<agent::Agent>),
     /// Print what `kubectl apply -f -` needs.
     Install(install::Install),
     /// Print a completion script for a shell.
@@ -97,7 +103,7 @@ pub enum Command {
 /// Runs a command.
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Agent(agent) => agent::run(agent),
+        Command::Agent(agent) => agent::run(*agent),
         Command::Install(install) => install::run(install),
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),

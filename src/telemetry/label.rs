@@ -122,6 +122,8 @@ label! {
         SpokeFailed = "spoke_failed",
         /// The work cannot be served as it is.
         Unservable = "unservable",
+        /// The pass panicked.
+        Panicked = "panicked",
     }
 }
 

@@ -61,6 +61,7 @@ async fn an_agent_is_ready_once_it_sees_what_to_do(lab: Arc<Lab>) {
             hub.kubeconfig_for_user(&user, &[]).display()
         ),
         format!("--spoke-kubeconfig={}", spoke.admin_kubeconfig().display()),
+        "--disable-leader-election".to_owned(),
         "--listen=127.0.0.1:0".to_owned(),
         "--log=error,gitspoke::web=info".to_owned(),
     ];

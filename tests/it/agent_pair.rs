@@ -1,6 +1,10 @@
 //! A hub, a spoke and a real agent between them, as the cases about the agent see it.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
 
 use gitspoke::api::work::{applied::AppliedManifestWork, spec::ManifestWork};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -12,7 +16,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    agent_process::{Answer, Running, ask, run_agent},
+    agent_process::{Answer, Running, ask, run_agent, run_quietly},
     servers::{Lab, control_plane::ControlPlane, install, wait},
 };
 
@@ -69,17 +73,29 @@ impl Pair {
             ),
             format!("--spoke-kubeconfig={}", spoke_kubeconfig.display()),
             format!("--agent-id={cluster}"),
+            // The lock has one name, and the cases share one spoke.
+            "--disable-leader-election".to_owned(),
             "--listen=127.0.0.1:0".to_owned(),
             "--log=warn,gitspoke::web=info".to_owned(),
         ];
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        let agent = run_agent(&arguments);
         Self {
             hub,
             spoke,
             cluster,
+            agent: run_agent(&arguments),
             arguments,
-            agent,
+        }
+    }
+
+    /// With these arguments and no others, in namespaces that are there, and its log elsewhere.
+    pub(crate) async fn run(lab: &Lab, cluster: &str, arguments: Vec<String>, log: Stdio) -> Self {
+        Self {
+            hub: lab.hub().await.client().await,
+            spoke: lab.spoke().await.client().await,
+            cluster: cluster.to_owned(),
+            agent: run_quietly(&arguments, log),
+            arguments,
         }
     }
 
@@ -89,8 +105,7 @@ impl Pair {
     }
 
     pub(crate) fn kill(&mut self) {
-        self.agent.child.kill().unwrap();
-        self.agent.child.wait().unwrap();
+        self.agent.kill();
     }
 
     /// What the agent answers to a path of its own.
@@ -108,6 +123,26 @@ impl Pair {
         lines
             .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
             .sum()
+    }
+
+    /// Starts another agent with the same arguments.
+    pub(crate) fn another(&self) -> Running {
+        run_agent(&self.arguments)
+    }
+
+    /// The command line of its agent.
+    pub(crate) fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// Waits for the agent to end by itself.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        self.agent.ended().await
+    }
+
+    /// Asks the agent to end, and returns how it did.
+    pub(crate) async fn terminate(&mut self) -> ExitStatus {
+        self.agent.terminate().await
     }
 
     pub(crate) fn works(&self) -> Api<ManifestWork> {

@@ -3,10 +3,11 @@
 use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, OnceLock},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -31,13 +32,44 @@ impl Running {
         })
         .await
     }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end, and returns how it did.
+    pub(crate) async fn terminate(&mut self) -> ExitStatus {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.ended().await
+    }
+
+    /// Waits for it to end by itself.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        wait::until("the agent to end", PATIENCE, || {
+            let ended = self.child.try_wait().unwrap();
+            async move { ended.ok_or_else(|| "it runs".to_owned()) }
+        })
+        .await
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.kill();
     }
+}
+
+/// Runs an agent whose log goes elsewhere.
+pub(crate) fn run_quietly(arguments: &[String], log: Stdio) -> Running {
+    let child = Command::new(env!("CARGO_BIN_EXE_gitspoke"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let address = Arc::default();
+    Running { child, address }
 }
 
 /// Runs an agent, and reads in its log where it listens. The rest of the log is the test's.

@@ -20,6 +20,7 @@ cases!(
     plain: ;
     kubernetes:
         feedback_follows_the_live_object,
+        json_values_are_reported_when_the_gate_is_open,
         conditions_follow_the_live_object,
         an_expression_that_never_ends_costs_only_its_own_rule,
         what_has_completed_is_frozen,
@@ -79,6 +80,66 @@ async fn feedback_follows_the_live_object(lab: Arc<Lab>) {
         value(manifest, "ReadyReplicas").is_some_and(|value| value["integer"] == 2)
     })
     .await;
+}
+
+async fn json_values_are_reported_when_the_gate_is_open(lab: Arc<Lab>) {
+    let flags = [
+        "--feature-gates=RawFeedbackJsonString=true",
+        "--feature-gates=ExecutorValidatingCaches=true",
+        "--max-json-raw-length=40",
+    ];
+    let pair = Pair::start_with(&lab, &flags).await;
+    let mut map = pair.map("house", "1");
+    map["data"] = json!({"door": "open", "roof": "tiles"});
+    let mut other = pair.map("long", "1");
+    other["data"] = json!({"story": "once upon a time there was a house"});
+    let rule = |name: &str, paths: Value| {
+        json!({
+            "resourceIdentifier": {"resource": "configmaps", "name": name, "namespace": pair.cluster},
+            "feedbackRules": [{"type": "JSONPaths", "jsonPaths": paths}],
+        })
+    };
+    pair.put(
+        "web",
+        json!({
+            "workload": {"manifests": [map, other]},
+            "manifestConfigs": [
+                rule("house", json!([
+                    {"name": "whole", "path": ".data"},
+                    {"name": "each", "path": ".data.*"},
+                ])),
+                rule("long", json!([
+                    {"name": "whole", "path": ".data"},
+                    {"name": "name", "path": ".metadata.name"},
+                ])),
+            ],
+        }),
+    )
+    .await;
+    let house = until(&pair, "web", |manifest| {
+        value(manifest, "each").is_some_and(|value| value["type"] == "JsonRaw")
+    })
+    .await;
+    let raw = |name| -> Value {
+        let text = value(&house, name).unwrap()["jsonRaw"].clone();
+        serde_json::from_str(text.as_str().unwrap()).unwrap()
+    };
+    assert_eq!(raw("whole"), json!({"door": "open", "roof": "tiles"}));
+    assert_eq!(raw("each"), json!(["open", "tiles"]));
+
+    // What is too long costs its own value, and not the status.
+    let work = pair.until("web", "Available", "True").await;
+    let status = serde_json::to_value(work.status).unwrap();
+    let long = &status["resourceStatus"]["manifests"][1];
+    assert_eq!(value(long, "whole"), None);
+    assert_eq!(value(long, "name").unwrap()["string"], "long");
+    let synced = condition(long, "StatusFeedbackSynced");
+    assert_eq!(synced["status"], "False");
+    let message = synced["message"].as_str().unwrap();
+    assert!(
+        message.contains("whole") && message.contains("40"),
+        "{message}"
+    );
 }
 
 async fn conditions_follow_the_live_object(lab: Arc<Lab>) {

@@ -14,10 +14,13 @@
 )]
 
 mod agent_coalescing;
+mod agent_credentials;
+mod agent_election;
 mod agent_endpoints;
 mod agent_events;
 mod agent_executor;
 mod agent_ignored;
+mod agent_install;
 mod agent_kinds;
 mod agent_pair;
 mod agent_process;
@@ -28,6 +31,7 @@ mod agent_trouble;
 mod agent_works;
 mod api_crds;
 mod api_objects;
+mod cli_agent;
 mod cli_help;
 mod cli_install;
 mod expression_bounds;
@@ -56,12 +60,16 @@ fn main() -> ExitCode {
         agent_endpoints::cases(),
         agent_events::cases(),
         agent_executor::cases(),
+        agent_credentials::cases(),
+        agent_election::cases(),
+        agent_install::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
         agent_trouble::cases(),
         agent_works::cases(),
         api_crds::cases(),
+        cli_agent::cases(),
         cli_help::cases(),
         cli_install::cases(),
         expression_bounds::cases(),

@@ -92,6 +92,8 @@ pub enum Watching {
     UpToDate,
     /// It is not possible; objects of this kind are looked at now and then.
     Impossible,
+    /// The same, because the kind is gone. It can be watched when it is back.
+    Gone,
 }
 
 /// What the rules of a work said about an object, and when.
@@ -326,6 +328,12 @@ impl Index {
             holding.heard = heard;
         }
         held.written(&author, meta);
+        if meta.is_some()
+            && let Some(watched) = self.kinds.get_mut(&held.kind)
+            && watched.watching == Watching::Gone
+        {
+            watched.watching = Watching::Begun;
+        }
         if held.is_being_written() {
             return Vec::new();
         }
@@ -424,12 +432,25 @@ impl Index {
 
     /// A kind cannot be watched: what is known of its objects is in doubt, now and again until it can. Returns the works
     /// that have something to do.
-    pub fn unwatchable(&mut self, kind: &Kind) -> BTreeSet<String> {
+    pub fn unwatchable(&mut self, kind: &Kind, is_gone: bool) -> BTreeSet<String> {
         let Some(watched) = self.kinds.get_mut(kind) else {
             return BTreeSet::new();
         };
-        watched.watching = Watching::Impossible;
+        watched.watching = if is_gone {
+            Watching::Gone
+        } else {
+            Watching::Impossible
+        };
         self.doubt(kind, |_| true)
+    }
+
+    /// Takes out of these kinds those that are back: an object of them has been written, or nobody holds any.
+    pub fn back(&self, gone: &mut HashSet<Kind>) -> Vec<Kind> {
+        let is_gone = |kind: &Kind| {
+            let watched = self.kinds.get(kind);
+            watched.is_some_and(|watched| watched.watching == Watching::Gone)
+        };
+        gone.extract_if(|kind| !is_gone(kind)).collect()
     }
 
     fn doubt(&mut self, kind: &Kind, is_doubtful: impl Fn(&ObjectKey) -> bool) -> BTreeSet<String> {

@@ -358,7 +358,7 @@ fn an_answer_that_was_overtaken_is_old_news() {
 #[test]
 fn what_cannot_be_watched_is_in_doubt() {
     let mut index = applied();
-    assert_eq!(index.unwatchable(&kind()).len(), 1);
+    assert_eq!(index.unwatchable(&kind(), false).len(), 1);
     let view = index.view("web", &key());
     assert_eq!(
         (view.sight, view.watching),
@@ -366,6 +366,19 @@ fn what_cannot_be_watched_is_in_doubt() {
     );
     index.looked(&key(), Some(&meta(10, &json!({"f:a": {}, "f:b": {}}), 100)));
     assert!(!index.view("web", &key()).is_drifted);
+}
+
+#[test]
+fn a_kind_that_was_gone_is_back_once_an_object_of_it_is_written() {
+    let mut index = applied();
+    index.unwatchable(&kind(), true);
+    let mut gone = HashSet::from([kind()]);
+    assert_eq!(index.back(&mut gone), []);
+    index.writing(&key());
+    let answer = meta(12, &json!({"f:a": {}}), 101);
+    index.written("web", &key(), Some((heard(), &answer)));
+    assert_eq!(index.back(&mut gone), [kind()]);
+    assert!(gone.is_empty());
 }
 
 #[test]

@@ -104,6 +104,12 @@ impl ControlPlane {
         self.write_kubeconfig(&user.replace(':', "_"), &who)
     }
 
+    /// A kubeconfig for any user, with a certificate in files of its own. The same name again replaces the files.
+    pub(crate) fn kubeconfig_with_certificate(&self, name: &str, user: &str) -> PathBuf {
+        let identity = self.authority.user(user, "tests");
+        self.write_kubeconfig(name, &Credentials::Certificate(identity))
+    }
+
     /// A kubeconfig for any service account, by token.
     pub(crate) async fn kubeconfig_for_service_account(
         &self,
