@@ -1,6 +1,7 @@
 //! A hub, a spoke and a real agent between them, as the cases about the agent see it.
 
 use std::{
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -13,14 +14,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::servers::{Lab, control_plane::ControlPlane, install, wait};
+use crate::servers::{Lab, install, wait};
 
 /// How long anything may take that takes a second on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A cluster on the hub, its spoke, and a real agent between them.
 pub(crate) struct Pair {
-    hub: Client,
+    pub(crate) hub: Client,
     pub(crate) spoke: Client,
     pub(crate) cluster: String,
     arguments: Vec<String>,
@@ -34,6 +35,18 @@ impl Pair {
 
     /// With more flags for the agent.
     pub(crate) async fn start_with(lab: &Lab, flags: &[&str]) -> Self {
+        let hub = lab.hub().await.admin_kubeconfig();
+        let spoke = lab.spoke().await.admin_kubeconfig();
+        Self::start_between(lab, &hub, &spoke, flags).await
+    }
+
+    /// With kubeconfigs of the agent's own.
+    pub(crate) async fn start_between(
+        lab: &Lab,
+        hub_kubeconfig: &Path,
+        spoke_kubeconfig: &Path,
+        flags: &[&str],
+    ) -> Self {
         let (hub_plane, spoke_plane) = (lab.hub().await, lab.spoke().await);
         let (hub, spoke) = (hub_plane.client().await, spoke_plane.client().await);
         install::crds(&hub).await;
@@ -47,12 +60,11 @@ impl Pair {
                 .await
                 .unwrap();
         }
-        let path = |plane: &ControlPlane| plane.admin_kubeconfig().display().to_string();
         let mut arguments = vec![
             "agent".to_owned(),
             format!("--spoke-cluster-name={cluster}"),
-            format!("--hub-kubeconfig={}", path(hub_plane)),
-            format!("--spoke-kubeconfig={}", path(spoke_plane)),
+            format!("--hub-kubeconfig={}", hub_kubeconfig.display()),
+            format!("--spoke-kubeconfig={}", spoke_kubeconfig.display()),
             format!("--agent-id={cluster}"),
             "--log=warn".to_owned(),
         ];
@@ -75,6 +87,11 @@ impl Pair {
     pub(crate) fn kill(&mut self) {
         self.agent.kill().unwrap();
         self.agent.wait().unwrap();
+    }
+
+    /// The agent's process.
+    pub(crate) fn agent_pid(&self) -> u32 {
+        self.agent.id()
     }
 
     pub(crate) fn works(&self) -> Api<ManifestWork> {
@@ -170,11 +187,16 @@ impl Pair {
         .await
     }
 
-    pub(crate) async fn delete(&self, work: &str) {
+    /// Asks for a work to be deleted, and does not wait.
+    pub(crate) async fn begin_delete(&self, work: &str) {
         self.works()
             .delete(&self.named(work), &DeleteParams::default())
             .await
             .unwrap();
+    }
+
+    pub(crate) async fn delete(&self, work: &str) {
+        self.begin_delete(work).await;
         let (works, name) = (self.works(), self.named(work));
         wait::until(&format!("{work} to be gone"), PATIENCE, || async {
             match works.get_opt(&name).await {

@@ -13,10 +13,14 @@
     reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
+mod agent_content;
+mod agent_crashes;
+mod agent_outages;
 mod agent_pair;
 mod agent_rules;
 mod agent_sharing;
 mod agent_strategies;
+mod agent_wired;
 mod agent_works;
 mod api_crds;
 mod api_objects;
@@ -42,6 +46,8 @@ fn main() -> ExitCode {
         };
     }
     let cases = [
+        agent_crashes::cases(),
+        agent_outages::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
