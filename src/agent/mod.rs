@@ -18,6 +18,7 @@ pub mod index;
 pub mod need;
 mod observe;
 pub mod pass;
+mod recall;
 pub mod records;
 pub mod removal;
 mod remove;

@@ -24,6 +24,7 @@ cases!(
         a_spoke_that_refuses_is_asked_again,
         a_cut_watch_is_taken_up_without_a_write,
         what_went_while_nobody_could_see_it_comes_back,
+        a_restart_reads_no_object_by_itself,
 );
 
 async fn a_hub_that_is_away_does_not_stop_repairs(lab: Arc<Lab>) {
@@ -129,4 +130,31 @@ async fn what_went_while_nobody_could_see_it_comes_back(lab: Arc<Lab>) {
     wired.until_value("gone", "1").await;
     let after = pair.maps().get("stays").await.unwrap();
     assert_eq!(after.resource_version(), before.resource_version());
+}
+
+/// What the list of a new watch shows need not be read again, object by object.
+async fn a_restart_reads_no_object_by_itself(lab: Arc<Lab>) {
+    let mut wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    let names: Vec<String> = (0..40).map(|number| format!("web{number}")).collect();
+    for name in &names {
+        let maps = [pair.map(name, "1"), pair.map(&format!("{name}-too"), "1")];
+        pair.put_manifests(name, &maps).await;
+    }
+    for name in &names {
+        wired.settled(name).await;
+    }
+
+    let begin = wired.wire.position();
+    wired.restart();
+    let pair = &wired.pair;
+    pair.put_manifests("other", &[pair.map("other", "1")]).await;
+    wired.settled("other").await;
+    let asked: Vec<Sent> = wired
+        .wire
+        .since(begin)
+        .into_iter()
+        .filter(|sent| !sent.is_write() && sent.path.contains("/configmaps/"))
+        .collect();
+    assert!(asked.is_empty(), "{} read: {asked:?}", asked.len());
 }
