@@ -69,7 +69,7 @@ impl Agent {
                 self.queue.add((), work, Wake::Now).await;
                 return Ok(());
             }
-            return self.clean(work, &record).await;
+            return self.clean(work, &record).await.map(drop);
         }
         let has_work = is_of_this_hub && self.works().get(work).is_some();
         let started = record
@@ -90,7 +90,7 @@ impl Agent {
                 Err(Error::Evicting(self.identity.eviction_grace))
             }
             Eviction::Wait(rest) => Err(Error::Evicting(rest)),
-            Eviction::Delete => self.delete_record(&record).await,
+            Eviction::Delete => self.delete_record(&record).await.map(drop),
         }
     }
 
