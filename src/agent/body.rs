@@ -53,6 +53,23 @@ pub fn body(manifest: &Manifest, circumstances: &Circumstances<'_>) -> Result<Va
     Ok(object.into())
 }
 
+/// Whether a manifest has finalizers of its own.
+pub fn has_finalizers(manifest: &Manifest) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Object {
+        metadata: Metadata,
+    }
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        finalizers: Vec<serde::de::IgnoredAny>,
+    }
+    // Most have none, and need not be parsed to know.
+    manifest.as_json().contains("\"finalizers\"")
+        && serde_json::from_str(manifest.as_json())
+            .is_ok_and(|object: Object| !object.metadata.finalizers.is_empty())
+}
+
 fn rewrite_metadata(metadata: &mut Map<String, Value>, circumstances: &Circumstances<'_>) {
     for dropped in [
         "uid",

@@ -39,6 +39,14 @@ impl<K: Resource> Cache<K> {
         known
     }
 
+    /// Takes an object in only if one of its name is known. For answers about what may be gone by now: a watch that has
+    /// said so will not say it again.
+    pub fn refresh(&mut self, object: K) {
+        if self.objects.contains_key(&object.name_any()) {
+            self.put(object);
+        }
+    }
+
     /// Takes an object out.
     pub fn remove(&mut self, name: &str) {
         self.objects.remove(name);

@@ -9,8 +9,8 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::{ResourceExt, api::Patch};
 use serde_json::json;
 
-use super::state::{Agent, Error, params, spoke_error};
-use crate::api::work::applied::AppliedManifestWork;
+use super::state::{Agent, Error, Key, params, spoke_error};
+use crate::{api::work::applied::AppliedManifestWork, runtime::queue::Wake};
 
 /// A grace period this long means never.
 const NEVER: Duration = Duration::from_hours(100 * 365 * 24);
@@ -52,7 +52,7 @@ pub fn eviction(
 }
 
 impl Agent {
-    /// Looks after a record of this agent that belongs to no work of this hub.
+    /// Looks after a record of this agent that may have lost its work.
     pub(super) async fn look_after(&self, name: &str) -> Result<(), Error> {
         let Some(record) = self.applied_works().get(name) else {
             return Ok(());
@@ -61,10 +61,16 @@ impl Agent {
             return Ok(());
         }
         let work = &record.spec.manifest_work_name;
-        if record.metadata.deletion_timestamp.is_some() {
-            return self.clean(work, &record).await;
-        }
         let is_of_this_hub = record.spec.hub_hash == self.identity.hub.to_string();
+        if record.metadata.deletion_timestamp.is_some() {
+            if is_of_this_hub {
+                // Two turns, one on the work and one on its record, would delete everything twice.
+                let work = Key::Work(work.clone());
+                self.queue.add((), work, Wake::Now).await;
+                return Ok(());
+            }
+            return self.clean(work, &record).await.map(drop);
+        }
         let has_work = is_of_this_hub && self.works().get(work).is_some();
         let started = record
             .status
@@ -84,7 +90,7 @@ impl Agent {
                 Err(Error::Evicting(self.identity.eviction_grace))
             }
             Eviction::Wait(rest) => Err(Error::Evicting(rest)),
-            Eviction::Delete => self.delete_record(&record).await,
+            Eviction::Delete => self.delete_record(&record).await.map(drop),
         }
     }
 

@@ -28,6 +28,7 @@ mod observe;
 mod owners;
 pub mod pass;
 pub mod pod;
+mod recall;
 pub mod records;
 pub mod removal;
 mod remove;

@@ -47,7 +47,7 @@ impl Agent {
                 self.remove(&work, applied_work).await
             }
             (_, Some(applied_work)) if applied_work.metadata.deletion_timestamp.is_some() => {
-                self.clean(name, &applied_work).await
+                self.clean(name, &applied_work).await.map(drop)
             }
             (Some(work), applied_work) => self.keep(&work, applied_work, &record_name).await,
             (None, _) => Ok(()),

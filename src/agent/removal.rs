@@ -1,9 +1,12 @@
 //! What becomes of an object that a work no longer asks for.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::records::Records;
-use crate::{api::manifest::ObjectId, spoke::cluster::ObjectKey};
+use crate::{
+    api::manifest::ObjectId,
+    spoke::{cluster::ObjectKey, seen::Seen},
+};
 
 /// What to do with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,11 +25,11 @@ pub enum Removal {
 /// was applied, if that is known.
 ///
 /// Owners that are not AppliedManifestWorks do not protect an object: whoever made the work meant it to go.
-pub fn removal(live: Option<&ObjectMeta>, applied_work: &str, recorded: Option<&str>) -> Removal {
+pub fn removal(live: Option<&Seen>, applied_work: &str, recorded: Option<&str>) -> Removal {
     let Some(live) = live else {
         return Removal::Forget;
     };
-    let owners = live.owner_references.as_deref().unwrap_or_default();
+    let owners = &live.owners;
     if !owners.iter().any(|owner| owner.uid == applied_work) {
         return Removal::Forget;
     }
@@ -38,10 +41,10 @@ pub fn removal(live: Option<&ObjectMeta>, applied_work: &str, recorded: Option<&
     if others.iter().any(is_applied_work) {
         return Removal::Release(others);
     }
-    if recorded.is_some_and(|uid| live.uid.as_deref() != Some(uid)) {
+    if recorded.is_some_and(|uid| live.uid != uid) {
         return Removal::Forget;
     }
-    if live.deletion_timestamp.is_some() {
+    if live.is_deleting {
         return Removal::Pending;
     }
     Removal::Delete
@@ -83,7 +86,10 @@ pub fn is_applied_work(owner: &OwnerReference) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use k8s_openapi::{
+        apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+        jiff::Timestamp,
+    };
 
     use super::*;
     use crate::agent::records::Record;
@@ -98,14 +104,13 @@ mod tests {
         }
     }
 
-    fn live(uid: &str, owners: &[&OwnerReference], is_deleting: bool) -> ObjectMeta {
-        ObjectMeta {
+    fn live(uid: &str, owners: &[&OwnerReference], is_deleting: bool) -> Seen {
+        Seen::of(&ObjectMeta {
             uid: Some(uid.into()),
             owner_references: Some(owners.iter().copied().cloned().collect()),
-            deletion_timestamp: is_deleting
-                .then_some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH)),
+            deletion_timestamp: is_deleting.then_some(Time(Timestamp::UNIX_EPOCH)),
             ..ObjectMeta::default()
-        }
+        })
     }
 
     #[test]

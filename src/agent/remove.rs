@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use futures::{StreamExt, stream};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::{
     ResourceExt,
@@ -10,7 +11,7 @@ use kube::{
 use serde_json::json;
 
 use super::{
-    index::Claim,
+    index::{Claim, Sight, Watching},
     records::{self, Records},
     removal::{Removal, removal},
     state::{Agent, Error, hub_error, params, spoke_error},
@@ -20,9 +21,16 @@ use crate::{
         wellknown::{AGENT_FIELD_MANAGER, APPLIED_WORK_FINALIZER, WORK_FINALIZER},
         work::{applied::AppliedManifestWork, spec::ManifestWork},
     },
-    spoke::{cluster::ObjectKey, kinds::Kind, seen::Author},
+    spoke::{
+        cluster::ObjectKey,
+        kinds::Kind,
+        seen::{Author, Seen},
+    },
     status::{self, order::Rank},
 };
+
+/// Deletions of one rank that are under way together.
+const TOGETHER: usize = 8;
 
 impl Agent {
     /// Lets a deleted work go, once everything it put on the spoke is gone.
@@ -38,12 +46,8 @@ impl Agent {
         if self.index().block(&name, BTreeSet::new()) {
             self.kinds_changed.notify_one();
         }
-        let Some(applied_work) = applied_work else {
-            let answer = self.hub.remove_finalizer(work).await;
-            return match answer {
-                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-                answer => answer.map(drop).map_err(hub_error("remove the finalizer")),
-            };
+        let Some(mut applied_work) = applied_work else {
+            return self.let_go(work).await;
         };
         if applied_work.metadata.deletion_timestamp.is_none() {
             let generation = work.metadata.generation.unwrap_or(0);
@@ -56,13 +60,39 @@ impl Agent {
                     .map_err(hub_error("write the status"))?;
                 self.works().put(answer);
             }
-            return self.delete_record(&applied_work).await;
+            match self.delete_record(&applied_work).await? {
+                Some(deleting) => applied_work = Arc::new(deleting),
+                None => return Ok(()),
+            }
         }
-        self.clean(&name, &applied_work).await
+        if self.clean(&name, &applied_work).await? {
+            let work = self.works().get(&name);
+            return match work {
+                Some(work) => self.let_go(&work).await,
+                None => Ok(()),
+            };
+        }
+        Ok(())
     }
 
-    /// Deletes a record. Its finalizer keeps it until everything it holds is gone.
-    pub(super) async fn delete_record(&self, record: &AppliedManifestWork) -> Result<(), Error> {
+    /// Takes our finalizer off a work whose record is gone.
+    async fn let_go(&self, work: &ManifestWork) -> Result<(), Error> {
+        match self.hub.remove_finalizer(work).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            answer => {
+                let answer = answer.map_err(hub_error("remove the finalizer"))?;
+                self.works().refresh(answer);
+                Ok(())
+            }
+        }
+    }
+
+    /// Deletes a record. Its finalizer keeps it until everything it holds is gone: returns it as it is then, or nothing
+    /// when there is nothing to empty.
+    pub(super) async fn delete_record(
+        &self,
+        record: &AppliedManifestWork,
+    ) -> Result<Option<AppliedManifestWork>, Error> {
         let name = record.name_any();
         let params = DeleteParams {
             preconditions: Some(Preconditions {
@@ -72,25 +102,31 @@ impl Agent {
             ..DeleteParams::default()
         };
         match self.applied.delete(&name, &params).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            answer => answer
-                .map(drop)
-                .map_err(spoke_error(format!("delete AppliedManifestWork {name}"))),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            answer => {
+                let answer =
+                    answer.map_err(spoke_error(format!("delete AppliedManifestWork {name}")))?;
+                let deleting = answer.left();
+                if let Some(deleting) = &deleting {
+                    self.applied_works().refresh(deleting.clone());
+                }
+                Ok(deleting)
+            }
         }
     }
 
-    /// Empties a record that is being deleted, then lets it go.
+    /// Empties a record that is being deleted, then lets it go. Returns whether it is gone.
     pub(super) async fn clean(
         &self,
         work: &str,
         applied_work: &AppliedManifestWork,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         if !applied_work
             .finalizers()
             .iter()
             .any(|name| name == APPLIED_WORK_FINALIZER)
         {
-            return Ok(());
+            return Ok(false);
         }
         let before = records::read(applied_work);
         let pending = self
@@ -111,10 +147,15 @@ impl Agent {
             .patch(&name, &params(), &Patch::Merge(patch))
             .await
         {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            answer => answer
-                .map(drop)
-                .map_err(spoke_error(format!("release AppliedManifestWork {name}"))),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
+            answer => {
+                let answer =
+                    answer.map_err(spoke_error(format!("release AppliedManifestWork {name}")))?;
+                let is_gone = answer.finalizers().is_empty();
+                // Without its finalizer in sight, nobody empties it a second time.
+                self.applied_works().refresh(answer);
+                Ok(is_gone)
+            }
         }
     }
 
@@ -145,34 +186,54 @@ impl Agent {
         records.retain(|key, _| known.iter().any(|(_, known, _)| known == key));
         known.sort_by(|(a, ..), (b, ..)| b.cmp(a));
         for rank in known.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let (records_now, uid) = (&records, uid.as_str());
+            let removed: Vec<Result<bool, Error>> = stream::iter(0..rank.len())
+                .map(|position| async move {
+                    let (_, key, kind) = &rank[position];
+                    let recorded = records_now
+                        .get(key)
+                        .and_then(|record| record.uid.as_deref());
+                    self.remove_object(work, kind, key, uid, recorded).await
+                })
+                .buffered(TOGETHER)
+                .collect()
+                .await;
             let mut pending = 0;
-            for (_, key, kind) in rank {
+            let mut failure = None;
+            for ((_, key, kind), is_gone) in rank.iter().zip(removed) {
                 self.step(work);
-                let recorded = records.get(key).and_then(|record| record.uid.clone());
-                if self
-                    .remove_object(kind, key, &uid, recorded.as_deref())
-                    .await?
-                {
-                    records.remove(key);
-                    self.release(work, key);
-                } else {
-                    pending += 1;
-                    let claim = Claim {
-                        author: Author::applying(AGENT_FIELD_MANAGER),
-                        mark: None,
-                        is_owner: false,
-                        is_observer: false,
-                    };
-                    if self.index().hold(work, key, kind, &claim) {
-                        self.kinds_changed.notify_one();
+                match is_gone {
+                    Ok(true) => {
+                        records.remove(key);
+                        self.release(work, key);
                     }
+                    Ok(false) => {
+                        pending += 1;
+                        self.hold_until_gone(work, key, kind);
+                    }
+                    Err(error) => failure = Some(error),
                 }
+            }
+            if let Some(error) = failure {
+                return Err(error);
             }
             if pending > 0 {
                 break;
             }
         }
         Ok(records)
+    }
+
+    fn hold_until_gone(&self, work: &str, key: &ObjectKey, kind: &Kind) {
+        let claim = Claim {
+            author: Author::applying(AGENT_FIELD_MANAGER),
+            mark: None,
+            is_owner: false,
+            is_observer: false,
+        };
+        if self.index().hold(work, key, kind, &claim) {
+            self.kinds_changed.notify_one();
+        }
     }
 
     fn release(&self, work: &str, key: &ObjectKey) {
@@ -184,6 +245,7 @@ impl Agent {
     /// Removes one object. Returns whether nothing of it is left to wait for.
     async fn remove_object(
         &self,
+        work: &str,
         kind: &Kind,
         key: &ObjectKey,
         applied_work: &str,
@@ -193,28 +255,37 @@ impl Agent {
             action: format!("remove {} {}", key.resource, key.name),
             source,
         };
-        let live = self.spoke.look(kind, key).await.map_err(fail)?;
-        match (removal(live.as_ref(), applied_work, recorded), live) {
-            (Removal::Release(owners), Some(live)) => {
+        // What a watch shows need not be read: the version makes sure that it is still so.
+        let view = self.index().view(work, key);
+        if let Sight::Present(seen) = &view.sight
+            && view.watching == Watching::UpToDate
+            && removal(Some(seen), applied_work, recorded) == Removal::Delete
+        {
+            let version = Some(seen.resource_version);
+            match self.spoke.delete(kind, key, &seen.uid, version).await {
+                Err(error) if error.is_not_found() => return Ok(true),
+                Err(error) if error.is_conflict() => {}
+                answer => return answer.map_err(fail),
+            }
+        }
+        let Some(live) = self.spoke.look(kind, key).await.map_err(fail)? else {
+            return Ok(true);
+        };
+        let seen = Seen::of(&live);
+        match removal(Some(&seen), applied_work, recorded) {
+            Removal::Forget => Ok(true),
+            Removal::Pending => Ok(false),
+            Removal::Release(owners) => {
                 let answer = self
                     .spoke
                     .set_owners(kind, key, &live, &owners, AGENT_FIELD_MANAGER)
                     .await;
                 answer.map(|_| true).map_err(fail)
             }
-            (Removal::Delete, Some(live)) => {
-                match self
-                    .spoke
-                    .delete(kind, key, live.uid.as_deref().unwrap_or_default())
-                    .await
-                {
-                    Ok(()) => Ok(false),
-                    Err(error) if error.is_not_found() || error.is_conflict() => Ok(true),
-                    Err(error) => Err(fail(error)),
-                }
-            }
-            (Removal::Pending, _) => Ok(false),
-            _ => Ok(true),
+            Removal::Delete => match self.spoke.delete(kind, key, &seen.uid, None).await {
+                Err(error) if error.is_not_found() || error.is_conflict() => Ok(true),
+                answer => answer.map_err(fail),
+            },
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{
     apply::Round,
-    body::{Circumstances, body},
+    body::{Circumstances, body, has_finalizers},
     desired::{Desired, Strategy},
     ignored,
     index::{Sight, Watching},
@@ -128,14 +128,12 @@ impl Agent {
         sight: &Sight,
     ) -> Result<Sent, Unwritten> {
         let owners = self.owners(&round.name, desired, sight, round.applied_work);
+        let live_finalizers = self.live_finalizers(desired, sight).await?;
         let circumstances = Circumstances {
             is_namespaced: desired.kind.is_namespaced,
             keeps_owners: matches!(desired.strategy, Strategy::ServerSideApply { .. }),
             owners: &owners,
-            live_finalizers: match sight {
-                Sight::Present(seen) => Some(&seen.finalizers),
-                Sight::Unknown | Sight::Gone => None,
-            },
+            live_finalizers: live_finalizers.as_deref(),
         };
         let body = body(desired.manifest, &circumstances)?;
         match &desired.strategy {
@@ -153,6 +151,20 @@ impl Agent {
             }
             Strategy::Update | Strategy::ReadOnly => self.update(desired, body).await,
         }
+    }
+
+    /// The finalizers of a live object, if the manifest has any of its own. They are read: one that its owner has just
+    /// taken away must not come back because a watch is a moment behind.
+    async fn live_finalizers(
+        &self,
+        desired: &Desired<'_>,
+        sight: &Sight,
+    ) -> Result<Option<Vec<String>>, Unwritten> {
+        if *sight == Sight::Gone || !has_finalizers(desired.manifest) {
+            return Ok(None);
+        }
+        let live = self.spoke.look(&desired.kind, &desired.key).await?;
+        Ok(live.map(|live| live.finalizers.unwrap_or_default()))
     }
 
     /// Creates an object; of one that is there already, only the owners are ours.
@@ -237,7 +249,7 @@ impl Agent {
         };
         if live.deletion_timestamp.is_none() {
             let uid = live.uid.as_deref().unwrap_or_default();
-            match self.spoke.delete(kind, key, uid).await {
+            match self.spoke.delete(kind, key, uid, None).await {
                 Err(error) if !error.is_not_found() && !error.is_conflict() => {
                     return Err(error.into());
                 }

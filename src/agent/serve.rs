@@ -115,6 +115,7 @@ async fn follow(
     let mut records = changes(records, Arc::clone(&agent), Side::Spoke).boxed();
     let (mut works_listed, mut records_listed) = (HashSet::new(), HashSet::new());
     let (mut works_known, mut records_known) = (false, false);
+    let mut is_recalled = false;
     loop {
         let awake = tokio::select! {
             () = stop.cancelled() => return Ok(()),
@@ -128,6 +129,10 @@ async fn follow(
             }
         };
         if works_known && records_known {
+            if !is_recalled {
+                agent.recall().await;
+                is_recalled = true;
+            }
             for (key, wake) in awake {
                 agent.queue().add((), key, wake).await;
             }

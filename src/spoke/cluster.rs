@@ -195,19 +195,26 @@ impl Cluster {
         Ok(answer.metadata)
     }
 
-    /// Deletes one certain object: another of the same name stays. What it owns is collected in the background.
-    pub async fn delete(&self, kind: &Kind, key: &ObjectKey, uid: &str) -> Result<(), Error> {
+    /// Deletes one certain object, in one certain version if that is known: another of the same name stays. What it owns
+    /// is collected in the background. Returns whether it is gone already; otherwise something still holds it.
+    pub async fn delete(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        uid: &str,
+        resource_version: Option<u64>,
+    ) -> Result<bool, Error> {
         let params = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Background),
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
-                ..Preconditions::default()
+                resource_version: resource_version.map(|version| version.to_string()),
             }),
             ..DeleteParams::default()
         };
+        // What is gone is answered with a status, what has to wait with itself.
         let answer = self.api(kind, key).delete(&key.name, &params).await;
-        self.checked(kind, answer).await?;
-        Ok(())
+        Ok(self.checked(kind, answer).await?.is_right())
     }
 
     /// Takes an answer for what it is, unless it shows that the kind is no longer served as it was: then it is forgotten,

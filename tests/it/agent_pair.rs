@@ -25,7 +25,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A cluster on the hub, its spoke, and a real agent between them.
 pub(crate) struct Pair {
-    hub: Client,
+    pub(crate) hub: Client,
     pub(crate) spoke: Client,
     pub(crate) cluster: String,
     arguments: Vec<String>,
@@ -39,14 +39,37 @@ impl Pair {
 
     /// With more flags for the agent.
     pub(crate) async fn start_with(lab: &Lab, flags: &[&str]) -> Self {
+        let hub = lab.hub().await.admin_kubeconfig();
         let spoke_plane = lab.spoke().await;
-        let kubeconfig = spoke_plane.admin_kubeconfig();
-        Self::start_on(lab, spoke_plane, &kubeconfig, flags).await
+        let spoke = spoke_plane.admin_kubeconfig();
+        Self::begin(lab, &hub, spoke_plane, &spoke, flags).await
     }
 
     /// On a certain spoke, where the agent is whoever its kubeconfig says.
     pub(crate) async fn start_on(
         lab: &Lab,
+        spoke_plane: &ControlPlane,
+        spoke_kubeconfig: &Path,
+        flags: &[&str],
+    ) -> Self {
+        let hub = lab.hub().await.admin_kubeconfig();
+        Self::begin(lab, &hub, spoke_plane, spoke_kubeconfig, flags).await
+    }
+
+    /// With kubeconfigs of the agent's own.
+    pub(crate) async fn start_between(
+        lab: &Lab,
+        hub_kubeconfig: &Path,
+        spoke_kubeconfig: &Path,
+        flags: &[&str],
+    ) -> Self {
+        let spoke_plane = lab.spoke().await;
+        Self::begin(lab, hub_kubeconfig, spoke_plane, spoke_kubeconfig, flags).await
+    }
+
+    async fn begin(
+        lab: &Lab,
+        hub_kubeconfig: &Path,
         spoke_plane: &ControlPlane,
         spoke_kubeconfig: &Path,
         flags: &[&str],
@@ -67,10 +90,7 @@ impl Pair {
         let mut arguments = vec![
             "agent".to_owned(),
             format!("--spoke-cluster-name={cluster}"),
-            format!(
-                "--hub-kubeconfig={}",
-                hub_plane.admin_kubeconfig().display()
-            ),
+            format!("--hub-kubeconfig={}", hub_kubeconfig.display()),
             format!("--spoke-kubeconfig={}", spoke_kubeconfig.display()),
             format!("--agent-id={cluster}"),
             // The lock has one name, and the cases share one spoke.
@@ -143,6 +163,11 @@ impl Pair {
     /// Asks the agent to end, and returns how it did.
     pub(crate) async fn terminate(&mut self) -> ExitStatus {
         self.agent.terminate().await
+    }
+
+    /// The agent's process.
+    pub(crate) fn agent_pid(&self) -> u32 {
+        self.agent.child.id()
     }
 
     pub(crate) fn works(&self) -> Api<ManifestWork> {
@@ -238,11 +263,16 @@ impl Pair {
         .await
     }
 
-    pub(crate) async fn delete(&self, work: &str) {
+    /// Asks for a work to be deleted, and does not wait.
+    pub(crate) async fn begin_delete(&self, work: &str) {
         self.works()
             .delete(&self.named(work), &DeleteParams::default())
             .await
             .unwrap();
+    }
+
+    pub(crate) async fn delete(&self, work: &str) {
+        self.begin_delete(work).await;
         let (works, name) = (self.works(), self.named(work));
         wait::until(&format!("{work} to be gone"), PATIENCE, || async {
             match works.get_opt(&name).await {

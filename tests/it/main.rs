@@ -14,6 +14,8 @@
 )]
 
 mod agent_coalescing;
+mod agent_content;
+mod agent_crashes;
 mod agent_credentials;
 mod agent_election;
 mod agent_endpoints;
@@ -22,12 +24,14 @@ mod agent_executor;
 mod agent_ignored;
 mod agent_install;
 mod agent_kinds;
+mod agent_outages;
 mod agent_pair;
 mod agent_process;
 mod agent_rules;
 mod agent_sharing;
 mod agent_strategies;
 mod agent_trouble;
+mod agent_wired;
 mod agent_works;
 mod api_crds;
 mod api_objects;
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
         agent_credentials::cases(),
         agent_election::cases(),
         agent_install::cases(),
+        agent_crashes::cases(),
+        agent_outages::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),

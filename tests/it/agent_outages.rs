@@ -1,0 +1,160 @@
+//! Servers that are away, refuse, or drop what was open: the agent waits, comes back, and believes nothing it did not see.
+
+use std::sync::Arc;
+
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::{
+    agent_wired::Wired,
+    harness::cases,
+    servers::{
+        Lab,
+        wire::{Outage, Sent, Side},
+    },
+};
+
+cases!(
+    plain: ;
+    kubernetes:
+        a_hub_that_is_away_does_not_stop_repairs,
+        a_spoke_that_refuses_is_asked_again,
+        a_cut_watch_is_taken_up_without_a_write,
+        what_went_while_nobody_could_see_it_comes_back,
+        a_restart_reads_no_object_by_itself,
+);
+
+async fn a_hub_that_is_away_does_not_stop_repairs(lab: Arc<Lab>) {
+    let wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    pair.put_manifests("web", &[pair.map("one", "1")]).await;
+    wired.settled("web").await;
+    let before = pair.works().get(&pair.named("web")).await.unwrap();
+
+    wired.wire.set_outage(Side::Hub, Some(Outage::Silent));
+    let edit = Patch::Merge(json!({"data": {"key": "wrong"}}));
+    pair.maps()
+        .patch("one", &PatchParams::default(), &edit)
+        .await
+        .unwrap();
+    wired.until_value("one", "1").await;
+    pair.put_manifests("late", &[pair.map("two", "1")]).await;
+
+    wired.wire.set_outage(Side::Hub, None);
+    pair.until("late", "Available", "True").await;
+    let after = pair.works().get(&pair.named("web")).await.unwrap();
+    assert_eq!(
+        after.resource_version(),
+        before.resource_version(),
+        "nothing had changed for the hub"
+    );
+}
+
+async fn a_spoke_that_refuses_is_asked_again(lab: Arc<Lab>) {
+    let wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    // An agent that has not listed anything yet writes nothing at all.
+    pair.put_manifests("first", &[pair.map("first", "1")]).await;
+    wired.settled("first").await;
+    for code in [429, 500, 503] {
+        let work = format!("work-{code}");
+        let begin = wired.wire.position();
+        wired
+            .wire
+            .set_outage(Side::Spoke, Some(Outage::Answers(code, 1)));
+        pair.put_manifests(&work, &[pair.map(&work, "1")]).await;
+        wired
+            .until_sent("writes to be refused", begin, 2, |sent| {
+                sent.is_write() && sent.code == Some(code)
+            })
+            .await;
+        wired.wire.set_outage(Side::Spoke, None);
+        pair.until(&work, "Available", "True").await;
+        assert_eq!(pair.value_of(&work).await.as_deref(), Some("1"));
+    }
+}
+
+async fn a_cut_watch_is_taken_up_without_a_write(lab: Arc<Lab>) {
+    let wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    let maps = [pair.map("one", "1"), pair.map("two", "1")];
+    pair.put_manifests("web", &maps).await;
+    wired.settled("web").await;
+
+    let begin = wired.wire.position();
+    wired.wire.cut();
+    for path in ["/configmaps?", "/manifestworks?", "/appliedmanifestworks?"] {
+        wired
+            .until_sent(&format!("a new watch of {path}"), begin, 1, |sent| {
+                sent.path.contains(path) && sent.path.contains("watch=true")
+            })
+            .await;
+    }
+    // A second work goes the whole way, and then the first has been looked at, too.
+    pair.put_manifests("other", &[pair.map("three", "1")]).await;
+    wired.settled("other").await;
+    let (own, other) = (pair.named("web"), pair.named("other"));
+    let written: Vec<Sent> = wired
+        .wire
+        .since(begin)
+        .into_iter()
+        .filter(|sent| sent.is_write() && !sent.path.contains(&other))
+        .filter(|sent| !sent.path.contains("three") && !sent.path.ends_with(RECORDS))
+        .collect();
+    assert!(
+        written.is_empty(),
+        "written for {own}, although nothing had changed: {written:?}"
+    );
+}
+
+/// Where a new record is posted to: the other work's.
+const RECORDS: &str = "/appliedmanifestworks?&fieldManager=work-agent";
+
+async fn what_went_while_nobody_could_see_it_comes_back(lab: Arc<Lab>) {
+    let wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    let maps = [pair.map("gone", "1"), pair.map("stays", "1")];
+    pair.put_manifests("web", &maps).await;
+    wired.settled("web").await;
+    let before = pair.maps().get("stays").await.unwrap();
+
+    wired.wire.set_outage(Side::Spoke, Some(Outage::Silent));
+    pair.maps()
+        .delete("gone", &DeleteParams::default())
+        .await
+        .unwrap();
+    wired.wire.set_outage(Side::Spoke, None);
+    wired.until_value("gone", "1").await;
+    let after = pair.maps().get("stays").await.unwrap();
+    assert_eq!(after.resource_version(), before.resource_version());
+}
+
+/// What the list of a new watch shows need not be read again, object by object.
+async fn a_restart_reads_no_object_by_itself(lab: Arc<Lab>) {
+    let mut wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    let names: Vec<String> = (0..40).map(|number| format!("web{number}")).collect();
+    for name in &names {
+        let maps = [pair.map(name, "1"), pair.map(&format!("{name}-too"), "1")];
+        pair.put_manifests(name, &maps).await;
+    }
+    for name in &names {
+        wired.settled(name).await;
+    }
+
+    let begin = wired.wire.position();
+    wired.restart();
+    let pair = &wired.pair;
+    pair.put_manifests("other", &[pair.map("other", "1")]).await;
+    wired.settled("other").await;
+    let asked: Vec<Sent> = wired
+        .wire
+        .since(begin)
+        .into_iter()
+        .filter(|sent| !sent.is_write() && sent.path.contains("/configmaps/"))
+        .collect();
+    assert!(asked.is_empty(), "{} read: {asked:?}", asked.len());
+}
