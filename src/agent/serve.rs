@@ -47,6 +47,13 @@ pub struct Settings {
     pub metrics: AgentMetrics,
 }
 
+/// Works that are listed at a time. A page is in memory as text and as objects at once, and a work is up to 500 KiB: at
+/// its usual 6 KiB a page takes 1 MiB.
+const WORKS: u32 = 100;
+
+/// Records that are listed at a time; they are a tenth of their works.
+const RECORDS: u32 = 500;
+
 /// How long a pass may go on once no more turns are taken. It usually takes a few milliseconds, and what is cut off is
 /// begun again by whoever leads next.
 const WIND_DOWN: Duration = Duration::from_millis(700);
@@ -111,8 +118,8 @@ async fn follow(
     records: Api<AppliedManifestWork>,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    let mut works = changes(works, Arc::clone(&agent), Side::Hub).boxed();
-    let mut records = changes(records, Arc::clone(&agent), Side::Spoke).boxed();
+    let mut works = changes(works, WORKS, Arc::clone(&agent), Side::Hub).boxed();
+    let mut records = changes(records, RECORDS, Arc::clone(&agent), Side::Spoke).boxed();
     let (mut works_listed, mut records_listed) = (HashSet::new(), HashSet::new());
     let (mut works_known, mut records_known) = (false, false);
     let mut is_recalled = false;
@@ -141,11 +148,16 @@ async fn follow(
 }
 
 /// Events of a kind; errors are logged and waited out.
-fn changes<K>(api: Api<K>, agent: Arc<Agent>, side: Side) -> impl Stream<Item = watcher::Event<K>>
+fn changes<K>(
+    api: Api<K>,
+    page: u32,
+    agent: Arc<Agent>,
+    side: Side,
+) -> impl Stream<Item = watcher::Event<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(api, watcher::Config::default().any_semantic().page_size(500))
+    watcher(api, watcher::Config::default().any_semantic().page_size(page))
         .default_backoff()
         .inspect(move |event| agent.note(side, event))
         .inspect_err(|error| tracing::warn!(kind = %K::kind(&()), %error, "a watch broke; it will be tried again"))

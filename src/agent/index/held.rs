@@ -1,14 +1,11 @@
 //! One object that works hold: what has been seen of it, and whether it is still as we left it.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use super::{Observed, Sight};
+use super::{Observed, Sight, few::Few};
 use crate::agent::records::Heard;
 use crate::spoke::{
     kinds::Kind,
@@ -16,12 +13,12 @@ use crate::spoke::{
 };
 
 pub(super) struct Held {
-    pub(super) kind: Kind,
+    pub(super) kind: Arc<Kind>,
     /// The works that hold it.
-    pub(super) works: HashMap<String, Holding>,
+    pub(super) works: Few<String, Holding>,
     pub(super) sight: Sight,
     /// Our entries as the last answers, or the records, showed them.
-    authors: BTreeMap<Author, Known>,
+    authors: Few<Author, Known>,
     /// What a watch shows during a write may be that very write, and waits for its answer.
     in_flight: InFlight,
     /// The object itself, as a watch has shown it, until the rules about it have been asked.
@@ -40,7 +37,7 @@ pub(super) struct Holding {
     /// Whether the work has rules about what becomes of the object.
     pub(super) is_observer: bool,
     /// What those rules said last.
-    pub(super) observed: Option<Observed>,
+    pub(super) observed: Option<Box<Observed>>,
 }
 
 #[derive(Default)]
@@ -53,7 +50,7 @@ struct Known {
 #[derive(Default)]
 struct InFlight {
     writes: usize,
-    missed: Option<Missed>,
+    missed: Option<Box<Missed>>,
 }
 
 enum Missed {
@@ -62,20 +59,25 @@ enum Missed {
 }
 
 impl Held {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: Arc<Kind>) -> Self {
         Self {
             kind,
-            works: HashMap::new(),
+            works: Few::default(),
             sight: Sight::Unknown,
-            authors: BTreeMap::new(),
+            authors: Few::default(),
             in_flight: InFlight::default(),
             body: None,
         }
     }
 
+    /// How it counts among the objects of its kind: whether rules are about it. Not at all while nobody holds it.
+    pub(super) fn counted(&self) -> Option<(Arc<Kind>, bool)> {
+        (!self.works.is_empty()).then(|| (Arc::clone(&self.kind), self.is_observed()))
+    }
+
     /// Notes how an author's entry was left, unless that is known.
     pub(super) fn left(&mut self, author: &Author, stamp: Option<&Stamp>) {
-        let known = self.authors.entry(author.clone()).or_default();
+        let known = self.authors.or_insert_with(author.clone(), Known::default);
         if known.stamp.is_none() {
             known.stamp = stamp.cloned();
         }
@@ -85,7 +87,7 @@ impl Held {
     pub(super) fn forget_authors(&mut self) {
         let works = &self.works;
         self.authors
-            .retain(|author, _| works.values().any(|holding| holding.author == *author));
+            .retain(|author| works.values().any(|holding| holding.author == *author));
     }
 
     pub(super) fn is_drifted(&self, author: &Author) -> bool {
@@ -122,7 +124,7 @@ impl Held {
         {
             let stamp = seen.stamp(author);
             self.see(seen);
-            let known = self.authors.entry(author.clone()).or_default();
+            let known = self.authors.or_insert_with(author.clone(), Known::default);
             *known = Known {
                 stamp,
                 is_drifted: false,
@@ -131,7 +133,7 @@ impl Held {
         if self.in_flight.writes > 0 {
             return;
         }
-        match self.in_flight.missed.take() {
+        match self.in_flight.missed.take().map(|missed| *missed) {
             Some(Missed::Appeared(seen)) => {
                 self.see(seen);
             }
@@ -148,7 +150,7 @@ impl Held {
             self.body = Some((seen.resource_version, Arc::new(body)));
         }
         if self.is_being_written() {
-            self.in_flight.missed = Some(Missed::Appeared(seen));
+            self.in_flight.missed = Some(Box::new(Missed::Appeared(seen)));
             return false;
         }
         self.see(seen)
@@ -157,7 +159,7 @@ impl Held {
     /// A watch shows that an object of this name is gone. Returns whether it was this one.
     pub(super) fn vanished(&mut self, uid: &str) -> bool {
         if self.is_being_written() {
-            self.in_flight.missed = Some(Missed::Vanished(uid.to_owned()));
+            self.in_flight.missed = Some(Box::new(Missed::Vanished(uid.to_owned())));
             return false;
         }
         self.lose(uid);
@@ -191,7 +193,7 @@ impl Held {
         if self.is_old(&seen) {
             return false;
         }
-        for (author, known) in &mut self.authors {
+        for (author, known) in self.authors.iter_mut() {
             known.is_drifted |= known.differs(author, &seen, &self.sight);
         }
         self.sight = Sight::Present(seen);

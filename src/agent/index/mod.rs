@@ -4,6 +4,7 @@
 //! an object is still as we left it. It is a plain synchronous value behind one lock, held for map operations only.
 
 mod blocked;
+mod few;
 mod held;
 
 use std::{
@@ -32,8 +33,9 @@ use crate::{
 /// Every object that a work of this agent holds.
 #[derive(Default)]
 pub struct Index {
-    objects: HashMap<ObjectKey, Held>,
-    kinds: HashMap<Kind, Watched>,
+    /// Boxed, because a table of so large entries would be half empty room.
+    objects: HashMap<ObjectKey, Box<Held>>,
+    kinds: HashMap<Arc<Kind>, Watched>,
     blocked: Blocked,
 }
 
@@ -144,23 +146,22 @@ struct Watched {
 impl Index {
     /// Notes that a work holds an object. Returns whether other watches are wanted now.
     pub fn hold(&mut self, work: &str, key: &ObjectKey, kind: &Kind, claim: &Claim<'_>) -> bool {
+        let known = self.kinds.get_key_value(kind);
+        let kind = known.map_or_else(|| Arc::new(kind.clone()), |(kind, _)| Arc::clone(kind));
         let held = self
             .objects
             .entry(key.clone())
-            .or_insert_with(|| Held::new(kind.clone()));
-        let before = (!held.works.is_empty()).then(|| (held.kind.clone(), held.is_observed()));
-        held.kind = kind.clone();
-        let holding = held
-            .works
-            .entry(work.to_owned())
-            .or_insert_with(|| Holding {
-                author: claim.author.clone(),
-                heard: claim.mark.map(|mark| mark.heard.clone()),
-                is_refused: false,
-                is_owner: false,
-                is_observer: false,
-                observed: None,
-            });
+            .or_insert_with(|| Box::new(Held::new(Arc::clone(&kind))));
+        let before = held.counted();
+        held.kind = Arc::clone(&kind);
+        let holding = held.works.or_insert_with(work.to_owned(), || Holding {
+            author: claim.author.clone(),
+            heard: claim.mark.map(|mark| mark.heard.clone()),
+            is_refused: false,
+            is_owner: false,
+            is_observer: false,
+            observed: None,
+        });
         holding.author = claim.author.clone();
         holding.is_owner = claim.is_owner;
         holding.is_observer = claim.is_observer;
@@ -169,7 +170,7 @@ impl Index {
             .filter(|mark| mark.heard.manager == claim.author.manager);
         held.left(&claim.author, left.map(|mark| &mark.stamp));
         held.forget_authors();
-        let after = Some((kind.clone(), held.is_observed()));
+        let after = held.counted();
         self.count(before, after)
     }
 
@@ -178,10 +179,10 @@ impl Index {
         let Some(held) = self.objects.get_mut(key) else {
             return false;
         };
-        let before = Some((held.kind.clone(), held.is_observed()));
+        let before = held.counted();
         held.works.remove(work);
         held.forget_authors();
-        let after = (!held.works.is_empty()).then(|| (held.kind.clone(), held.is_observed()));
+        let after = held.counted();
         if after.is_none() {
             self.objects.remove(key);
         }
@@ -189,17 +190,21 @@ impl Index {
     }
 
     /// Keeps count of what is held of each kind. Returns whether other watches are wanted now.
-    fn count(&mut self, before: Option<(Kind, bool)>, after: Option<(Kind, bool)>) -> bool {
+    fn count(
+        &mut self,
+        before: Option<(Arc<Kind>, bool)>,
+        after: Option<(Arc<Kind>, bool)>,
+    ) -> bool {
         if before == after {
             return false;
         }
-        let kinds: Vec<Kind> = [&before, &after]
+        let kinds: Vec<Arc<Kind>> = [&before, &after]
             .into_iter()
             .flatten()
             .map(|(kind, _)| kind.clone())
             .collect();
         let wanted = |index: &Self| -> Vec<Option<bool>> {
-            let of = |kind: &Kind| index.kinds.get(kind).map(|watched| watched.observed > 0);
+            let of = |kind: &Arc<Kind>| index.kinds.get(kind).map(|watched| watched.observed > 0);
             kinds.iter().map(of).collect()
         };
         let was_wanted = wanted(self);
@@ -230,10 +235,10 @@ impl Index {
 
     /// The other works that own an object.
     pub fn sharers(&self, work: &str, key: &ObjectKey) -> Vec<String> {
-        let works = self.objects.get(key).map(|held| held.works.iter());
-        let others = works
+        let held = self.objects.get(key);
+        let others = held
             .into_iter()
-            .flatten()
+            .flat_map(|held| held.works.iter())
             .filter(|(name, holding)| *name != work && holding.is_owner);
         others.map(|(name, _)| name.clone()).collect()
     }
@@ -253,7 +258,7 @@ impl Index {
     /// The kinds to be watched.
     pub fn wanted(&self) -> HashSet<Wanted> {
         let held = self.kinds.iter().map(|(kind, watched)| Wanted {
-            kind: kind.clone(),
+            kind: Kind::clone(kind),
             is_whole: watched.observed > 0,
         });
         let unblocking = self.blocked.kinds().into_iter();
@@ -272,7 +277,7 @@ impl Index {
         kinds
             .map(|(kind, watched)| {
                 (
-                    kind.clone(),
+                    Kind::clone(kind),
                     watched.objects,
                     watched.watching == Watching::UpToDate,
                 )
@@ -456,7 +461,7 @@ impl Index {
     fn doubt(&mut self, kind: &Kind, is_doubtful: impl Fn(&ObjectKey) -> bool) -> BTreeSet<String> {
         let mut works = BTreeSet::new();
         let objects = self.objects.iter_mut();
-        for (key, held) in objects.filter(|(_, held)| held.kind == *kind) {
+        for (key, held) in objects.filter(|(_, held)| *held.kind == *kind) {
             if is_doubtful(key) && held.sight != Sight::Gone && !held.is_being_written() {
                 held.sight = Sight::Unknown;
             }
@@ -473,7 +478,7 @@ impl Index {
         let observed = held
             .works
             .get(work)
-            .and_then(|holding| holding.observed.as_ref())
+            .and_then(|holding| holding.observed.as_deref())
             .filter(|observed| observed.asked == asked);
         if held.sight == Sight::Gone {
             return Observation::Gone;
@@ -498,7 +503,7 @@ impl Index {
     pub fn observed(&mut self, work: &str, key: &ObjectKey, observed: Observed) {
         if let Some(held) = self.objects.get_mut(key) {
             if let Some(holding) = held.works.get_mut(work) {
-                holding.observed = Some(observed);
+                holding.observed = Some(Box::new(observed));
             }
             held.drop_answered_body();
         }
