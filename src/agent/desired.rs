@@ -115,7 +115,7 @@ impl<'a> Desired<'a> {
     pub fn author(&self) -> Author {
         Author {
             manager: self.field_manager().to_owned(),
-            is_patching: self.is_pod(),
+            is_patching: self.is_pod() || !self.kind.is_patchable,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
@@ -92,7 +92,7 @@ impl Agent {
         sight: &Sight,
     ) -> Result<Sent, Unwritten> {
         let mut sent = self.send(round, desired, asked, sight).await?;
-        if desired.strategy == Strategy::CreateOnly || desired.is_pod() {
+        if desired.strategy == Strategy::CreateOnly || desired.author().is_patching {
             return Ok(sent);
         }
         let former = self.index().former(&round.name, &desired.key);
@@ -149,6 +149,9 @@ impl Agent {
             Strategy::Update if desired.is_pod() => {
                 self.update_pod(desired, body, &owners, sight).await
             }
+            Strategy::Update if !desired.kind.is_patchable => {
+                Ok(self.replace(desired, body, &owners).await?.into())
+            }
             Strategy::Update | Strategy::ReadOnly => self.update(desired, body).await,
         }
     }
@@ -186,19 +189,39 @@ impl Agent {
         let Some(live) = self.spoke.look(kind, key).await? else {
             return Err(spoke::error::Error::Vanished);
         };
-        let mut wanted: Vec<OwnerReference> = live
-            .owner_references
-            .iter()
-            .flatten()
-            .filter(|owner| !is_applied_work(owner))
-            .cloned()
-            .collect();
-        wanted.extend(owners.iter().cloned());
+        let wanted = beside_others(&live, owners);
         if live.owner_references.as_deref().unwrap_or_default() == wanted {
             return Ok(live);
         }
         self.spoke
             .set_owners(kind, key, &live, &wanted, AGENT_FIELD_MANAGER)
+            .await
+    }
+
+    /// Creates an object of a kind that cannot be applied, or replaces the one that is there.
+    async fn replace(
+        &self,
+        desired: &Desired<'_>,
+        mut body: Value,
+        owners: &[OwnerReference],
+    ) -> Result<ObjectMeta, spoke::error::Error> {
+        let (kind, key) = (&desired.kind, &desired.key);
+        let answer = self
+            .spoke
+            .create(kind, key, body.clone(), AGENT_FIELD_MANAGER);
+        match answer.await {
+            Err(error) if error.is_conflict() => {}
+            answer => return answer,
+        }
+        let Some(live) = self.spoke.look(kind, key).await? else {
+            return Err(spoke::error::Error::Vanished);
+        };
+        body["metadata"]["uid"] = json!(live.uid);
+        body["metadata"]["resourceVersion"] = json!(live.resource_version);
+        body["metadata"]["finalizers"] = json!(live.finalizers.as_deref().unwrap_or_default());
+        body["metadata"]["ownerReferences"] = json!(beside_others(&live, owners));
+        self.spoke
+            .replace(kind, key, body, AGENT_FIELD_MANAGER)
             .await
     }
 
@@ -366,6 +389,13 @@ impl Agent {
         let owned = ignored::applied_fields(&meta, desired.field_manager());
         Ok(ignored::restore(&body, stripped, &live, &owned))
     }
+}
+
+/// The owners of a live object with ours in place of what AppliedManifestWorks it had.
+fn beside_others(live: &ObjectMeta, owners: &[OwnerReference]) -> Vec<OwnerReference> {
+    let there = live.owner_references.iter().flatten();
+    let others = there.filter(|owner| !is_applied_work(owner)).cloned();
+    others.chain(owners.iter().cloned()).collect()
 }
 
 /// Kinds of which an object that cannot be changed is replaced, as Open Cluster Management's agent does.

@@ -140,6 +140,23 @@ impl Cluster {
         Ok(self.checked(kind, answer).await?.metadata)
     }
 
+    /// Replaces an object whole, and returns its metadata. The body names the version that it replaces.
+    pub async fn replace(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        body: Value,
+        field_manager: &str,
+    ) -> Result<ObjectMeta, Error> {
+        let body: DynamicObject = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
+        let params = PostParams {
+            field_manager: Some(field_manager.to_owned()),
+            ..PostParams::default()
+        };
+        let answer = self.api(kind, key).replace(&key.name, &params, &body).await;
+        Ok(self.checked(kind, answer).await?.metadata)
+    }
+
     /// Reads an object's metadata; `None` when there is no such object.
     pub async fn look(&self, kind: &Kind, key: &ObjectKey) -> Result<Option<ObjectMeta>, Error> {
         let answer = self.api(kind, key).get_metadata_opt(&key.name).await;

@@ -24,6 +24,8 @@ pub struct Kind {
     pub is_namespaced: bool,
     /// Whether it can be watched.
     pub is_watchable: bool,
+    /// Whether its objects can be patched, and so applied.
+    pub is_patchable: bool,
 }
 
 impl Kind {
@@ -33,6 +35,7 @@ impl Kind {
             resource: ApiResource::erase::<K>(&()),
             is_namespaced,
             is_watchable: true,
+            is_patchable: true,
         }
     }
 }
@@ -154,6 +157,7 @@ fn kind(resource: ApiResource, capabilities: &ApiCapabilities) -> Kind {
     Kind {
         is_namespaced: capabilities.scope == Scope::Namespaced,
         is_watchable: capabilities.supports_operation(verbs::WATCH),
+        is_patchable: capabilities.supports_operation(verbs::PATCH),
         resource,
     }
 }

@@ -50,7 +50,7 @@ pub struct Stamp {
 pub struct Author {
     /// The field manager.
     pub manager: String,
-    /// Whether what it wrote without applying counts, too: Pods are changed by patches.
+    /// Whether what it wrote without applying counts, too: Pods are changed by patches, and some kinds only whole.
     pub is_patching: bool,
 }
 

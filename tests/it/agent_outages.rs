@@ -25,6 +25,7 @@ cases!(
         a_cut_watch_is_taken_up_without_a_write,
         what_went_while_nobody_could_see_it_comes_back,
         a_restart_reads_no_object_by_itself,
+        a_kind_that_can_be_neither_patched_nor_watched_is_served_all_the_same,
 );
 
 async fn a_hub_that_is_away_does_not_stop_repairs(lab: Arc<Lab>) {
@@ -157,4 +158,42 @@ async fn a_restart_reads_no_object_by_itself(lab: Arc<Lab>) {
         .filter(|sent| !sent.is_write() && sent.path.contains("/configmaps/"))
         .collect();
     assert!(asked.is_empty(), "{} read: {asked:?}", asked.len());
+}
+
+/// As an aggregated API may be: it is written whole, and looked at now and then.
+async fn a_kind_that_can_be_neither_patched_nor_watched_is_served_all_the_same(lab: Arc<Lab>) {
+    let wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    wired.wire.simplify("limitranges");
+    let ranges = pair.objects("v1", "LimitRange", true);
+    let range = |cpu: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "one", "namespace": pair.cluster},
+            "spec": {"limits": [{"type": "Container", "max": {"cpu": cpu}}]},
+        })
+    };
+    pair.put_manifests("web", &[range("1"), pair.map("beside", "1")])
+        .await;
+    pair.until("web", "Available", "True").await;
+    let uid = ranges.get("one").await.unwrap().uid();
+    pair.put_manifests("web", &[range("2"), pair.map("beside", "1")])
+        .await;
+    pair.until("web", "Available", "True").await;
+    let live = ranges.get("one").await.unwrap();
+    assert_eq!(live.data["spec"]["limits"][0]["max"]["cpu"], "2");
+    assert_eq!(
+        (live.uid(), live.owner_references().len()),
+        (uid, 1),
+        "it was replaced in its place"
+    );
+    pair.put_manifests("web", &[pair.map("beside", "1")]).await;
+    pair.until("web", "Applied", "True").await;
+    pair.until_object(
+        "it to be pruned",
+        &ranges,
+        "one",
+        serde_json::Value::is_null,
+    )
+    .await;
+    pair.delete("web").await;
 }

@@ -17,6 +17,7 @@ fn kind() -> Kind {
         resource,
         is_namespaced: true,
         is_watchable: true,
+        is_patchable: true,
     }
 }
 

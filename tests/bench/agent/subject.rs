@@ -22,6 +22,9 @@ impl Subject {
             .arg(format!("--spoke-cluster-name={cluster}"))
             .arg(format!("--hub-kubeconfig={}", hub.display()))
             .arg(format!("--spoke-kubeconfig={}", spoke.display()))
+            // The lease is not what is measured.
+            .arg("--disable-leader-election")
+            .arg("--listen=127.0.0.1:0")
             .arg("--log=warn")
             .stdin(Stdio::null())
             .spawn()

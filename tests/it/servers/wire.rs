@@ -113,6 +113,8 @@ struct State {
     agent: Option<u32>,
     hub_outage: Option<Outage>,
     spoke_outage: Option<Outage>,
+    /// A resource of the spoke that can be neither patched nor watched.
+    plain: Option<&'static str>,
     /// Ends every connection that is open now.
     open: CancellationToken,
 }
@@ -218,6 +220,12 @@ impl Wire {
         self.cut();
     }
 
+    /// Makes the spoke serve a resource as a simple API would: it can be neither patched nor watched.
+    pub(crate) fn simplify(&self, resource: &'static str) {
+        self.state().plain = Some(resource);
+        self.cut();
+    }
+
     /// Breaks every connection that is open, watches above all.
     pub(crate) fn cut(&self) {
         std::mem::take(&mut self.state().open).cancel();
@@ -272,7 +280,16 @@ impl Wire {
                 return Ok(refusal(code, seconds));
             }
         }
+        let plain = self.state().plain.filter(|_| side == Side::Spoke);
+        if plain.is_some_and(|resource| is_beyond(resource, &sent)) {
+            let code = Some(405);
+            self.state().log.push(Sent { code, ..sent });
+            return Ok(refusal(405, 0));
+        }
         let request = outgoing(request).await?;
+        if let Some(resource) = plain.filter(|_| is_discovery(&sent)) {
+            return simplified(server.send(request).await?, resource).await;
+        }
         if !sent.is_write() {
             let answer = server.send(request).await?;
             let code = Some(answer.status().as_u16());
@@ -346,6 +363,34 @@ impl Wire {
             Side::Spoke => state.spoke_outage.clone(),
         }
     }
+}
+
+/// Whether a request asks what a simple API does not offer.
+fn is_beyond(resource: &str, sent: &Sent) -> bool {
+    let is_about = sent.object().split('/').any(|part| part == resource);
+    is_about && (sent.method == Method::PATCH || sent.path.contains("watch=true"))
+}
+
+/// Whether a request asks for the resources of a group and version.
+fn is_discovery(sent: &Sent) -> bool {
+    let parts: Vec<&str> = sent.object().trim_matches('/').split('/').collect();
+    matches!(parts.as_slice(), ["api", _] | ["apis", _, _])
+}
+
+/// A list of resources, in which one offers less.
+async fn simplified(answer: Response<Body>, resource: &str) -> Result<Response<Body>, Broken> {
+    let (head, body) = passed_on(answer).into_parts();
+    let mut list: Value = serde_json::from_slice(&body.collect_bytes().await?)?;
+    let resources = list["resources"].as_array_mut().into_iter().flatten();
+    for found in resources.filter(|found| found["name"] == resource) {
+        if let Some(verbs) = found["verbs"].as_array_mut() {
+            verbs.retain(|verb| verb != "patch" && verb != "watch");
+        }
+    }
+    Ok(Response::from_parts(
+        head,
+        Body::from(list.to_string().into_bytes()),
+    ))
 }
 
 fn is_write(method: &Method) -> bool {
