@@ -1,7 +1,7 @@
 //! One hub namespace on one spoke: what its works ask for is applied, kept applied, and reported.
 //!
 //! The order of steps is in one place, [`pass`]: observe the work and what is known of its objects, decide what each
-//! manifest needs, write (`apply`, `send`, `remove`), record, report. Everything that decides is a pure function:
+//! manifest needs, write (`apply`, `send`, `special`, `remove`), record, report. Everything that decides is a pure function:
 //! [`desired`] (what a work asks for), [`need`] (whether anything has to be sent), [`body`], [`ignored`], [`mend`] and
 //! [`pod`] (what is sent), [`unwritten`] (what follows from a failure), [`removal`] (what becomes of an object nobody asks
 //! for any more). [`index`] remembers what has been seen on the spoke, [`records`] what must survive a crash; [`report`] is
@@ -36,6 +36,7 @@ pub mod report;
 mod send;
 pub mod serve;
 pub mod size;
+mod special;
 pub mod state;
 pub mod turns;
 pub mod unwritten;

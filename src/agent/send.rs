@@ -1,10 +1,7 @@
 //! Writes one manifest to the spoke, in the manner its strategy and its kind ask for.
 
-use std::time::Duration;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::{
     apply::Round,
@@ -13,9 +10,9 @@ use super::{
     ignored,
     index::{Sight, Watching},
     mend::{faults, mend},
-    pod,
     records::Heard,
     removal::is_applied_work,
+    special::is_recreated,
     state::{Agent, Key},
     unwritten::Unwritten,
 };
@@ -31,16 +28,10 @@ const SHARERS: usize = 8;
 /// How often a manifest is mended: a refusal does not always name everything that the next one would.
 const MENDINGS: usize = 8;
 
-/// How long a write waits for an object to make room for its successor, before it is left to a later pass.
-const ROOM: Duration = Duration::from_secs(2);
-
-/// Whether an object with this annotation is its cluster's default is for the cluster to say.
-const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-
 /// A write that was answered, with what there is to say about it beyond its success.
-struct Sent {
-    meta: ObjectMeta,
-    note: String,
+pub(super) struct Sent {
+    pub(super) meta: ObjectMeta,
+    pub(super) note: String,
 }
 
 impl From<ObjectMeta> for Sent {
@@ -227,7 +218,11 @@ impl Agent {
 
     /// Applies what the manifest names, whoever owns it. What an apply cannot take, although the object could be posted
     /// with it, is left out.
-    async fn update(&self, desired: &Desired<'_>, mut body: Value) -> Result<Sent, Unwritten> {
+    pub(super) async fn update(
+        &self,
+        desired: &Desired<'_>,
+        mut body: Value,
+    ) -> Result<Sent, Unwritten> {
         let (kind, key) = (&desired.kind, &desired.key);
         self.keep_default_class(desired, &mut body).await?;
         let mut notes = Vec::new();
@@ -254,107 +249,6 @@ impl Agent {
                 return Err(error.into());
             }
         }
-    }
-
-    /// Deletes an object that cannot become what is asked for, once it is sure that its successor would be accepted.
-    async fn make_room(
-        &self,
-        desired: &Desired<'_>,
-        body: &Value,
-        refusal: &spoke::error::Error,
-    ) -> Result<(), Unwritten> {
-        let (kind, key) = (&desired.kind, &desired.key);
-        let mut trial = body.clone();
-        trial["metadata"]["name"] = format!("{}.trial", key.name).into();
-        self.spoke.try_create(kind, key, trial).await?;
-        let Some(live) = self.spoke.look(kind, key).await? else {
-            return Ok(());
-        };
-        if live.deletion_timestamp.is_none() {
-            let uid = live.uid.as_deref().unwrap_or_default();
-            match self.spoke.delete(kind, key, uid, None).await {
-                Err(error) if !error.is_not_found() && !error.is_conflict() => {
-                    return Err(error.into());
-                }
-                _ => {}
-            }
-        }
-        let end = Instant::now() + ROOM;
-        let mut tick = tokio::time::interval(Duration::from_millis(100));
-        while Instant::now() < end {
-            tick.tick().await;
-            match self.spoke.look(kind, key).await? {
-                Some(there) if there.uid == live.uid => {}
-                _ => return Ok(()),
-            }
-        }
-        Err(Unwritten::MakingRoom(refusal.to_string()))
-    }
-
-    /// Which storage class is the default is decided on the spoke: the live annotation wins over the manifest's.
-    async fn keep_default_class(
-        &self,
-        desired: &Desired<'_>,
-        body: &mut Value,
-    ) -> Result<(), Unwritten> {
-        let annotations = body["metadata"].get_mut("annotations");
-        let annotation = annotations.and_then(|annotations| annotations.get_mut(DEFAULT_CLASS));
-        let Some(annotation) = annotation.filter(|_| desired.key.resource == "storageclasses")
-        else {
-            return Ok(());
-        };
-        let live = self.spoke.look(&desired.kind, &desired.key).await?;
-        let live = live.and_then(|live| live.annotations?.remove(DEFAULT_CLASS));
-        if let Some(live) = live {
-            *annotation = live.into();
-        }
-        Ok(())
-    }
-
-    /// Creates a Pod, or brings the metadata of a live one to what is asked for.
-    async fn update_pod(
-        &self,
-        desired: &Desired<'_>,
-        body: Value,
-        owners: &[OwnerReference],
-        sight: &Sight,
-    ) -> Result<Sent, Unwritten> {
-        let (kind, key) = (&desired.kind, &desired.key);
-        if !matches!(sight, Sight::Present(_)) {
-            match self.update(desired, body.clone()).await {
-                Err(Unwritten::Spoke(error)) if error.is_invalid() => {}
-                answer => return answer,
-            }
-        }
-        let Some(live) = self.spoke.read(kind, key).await? else {
-            return self.update(desired, body).await;
-        };
-        let meta = serde_json::from_value(live["metadata"].clone());
-        let meta: ObjectMeta = meta
-            .map_err(kube::Error::SerdeError)
-            .map_err(spoke::error::Error::from)?;
-        let meta = match pod::patch(&body, &meta, owners) {
-            Some(patch) => {
-                self.spoke
-                    .merge(kind, key, &patch, AGENT_FIELD_MANAGER)
-                    .await?
-            }
-            None => meta,
-        };
-        let differs = match self
-            .spoke
-            .try_apply(kind, key, &body, AGENT_FIELD_MANAGER)
-            .await
-        {
-            Ok(tried) => tried["spec"] != live["spec"],
-            Err(error) if error.is_invalid() => true,
-            Err(error) => return Err(error.into()),
-        };
-        let note = if differs { pod::SPEC_DIFFERS } else { "" };
-        Ok(Sent {
-            meta,
-            note: note.to_owned(),
-        })
     }
 
     /// Takes out of a body what is to be left alone on the spoke. What the hub has not changed is left alone under either
@@ -396,12 +290,4 @@ fn beside_others(live: &ObjectMeta, owners: &[OwnerReference]) -> Vec<OwnerRefer
     let there = live.owner_references.iter().flatten();
     let others = there.filter(|owner| !is_applied_work(owner)).cloned();
     others.chain(owners.iter().cloned()).collect()
-}
-
-/// Kinds of which an object that cannot be changed is replaced, as Open Cluster Management's agent does.
-fn is_recreated(desired: &Desired<'_>) -> bool {
-    matches!(
-        (&*desired.key.group, &*desired.key.resource),
-        ("", "secrets") | ("storage.k8s.io", "storageclasses" | "csidrivers")
-    )
 }

@@ -132,10 +132,7 @@ impl Cluster {
         field_manager: &str,
     ) -> Result<ObjectMeta, Error> {
         let body: DynamicObject = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
-        let params = PostParams {
-            field_manager: Some(field_manager.to_owned()),
-            ..PostParams::default()
-        };
+        let params = posting(field_manager);
         let answer = self.api(kind, key).create(&params, &body).await;
         Ok(self.checked(kind, answer).await?.metadata)
     }
@@ -149,10 +146,7 @@ impl Cluster {
         field_manager: &str,
     ) -> Result<ObjectMeta, Error> {
         let body: DynamicObject = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
-        let params = PostParams {
-            field_manager: Some(field_manager.to_owned()),
-            ..PostParams::default()
-        };
+        let params = posting(field_manager);
         let answer = self.api(kind, key).replace(&key.name, &params, &body).await;
         Ok(self.checked(kind, answer).await?.metadata)
     }
@@ -255,5 +249,12 @@ impl Cluster {
         } else {
             Api::all_with(self.client.clone(), &kind.resource)
         }
+    }
+}
+
+fn posting(field_manager: &str) -> PostParams {
+    PostParams {
+        field_manager: Some(field_manager.to_owned()),
+        ..PostParams::default()
     }
 }

@@ -9,6 +9,8 @@ use k8s_openapi::{
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
+use std::collections::HashSet;
+
 use super::*;
 
 fn kind() -> Kind {
