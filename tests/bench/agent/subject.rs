@@ -26,6 +26,8 @@ impl Subject {
             .arg("--disable-leader-election")
             .arg("--listen=127.0.0.1:0")
             .arg("--log=warn")
+            // As `gitspoke install agent` prints it.
+            .env("MALLOC_ARENA_MAX", "1")
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
