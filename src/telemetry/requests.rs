@@ -1,7 +1,7 @@
 //! Counts what is asked of a cluster, and ends what is not answered.
 //!
 //! A layer below the client sees every request, whoever makes it. What a request is, is read off its method and path
-//! alone ([`Asked::of`]).
+//! alone (`Asked::of`).
 
 use std::{
     pin::Pin,
