@@ -6,6 +6,7 @@
 pub mod label;
 pub mod machine;
 pub mod metrics;
+pub mod pace;
 pub mod requests;
 
 use std::io;
