@@ -19,6 +19,7 @@ pub mod expression;
 pub mod spoke;
 pub mod status;
 
+pub mod client;
 pub mod election;
 pub mod runtime;
 

@@ -9,7 +9,7 @@ use kube::{
 };
 
 use super::failure::Failure;
-use crate::telemetry::requests::Requests;
+use crate::{client::paced::Paced, telemetry::requests::Requests};
 
 /// Where a Pod finds whom to trust. Its token is beside it, and read again by the client itself.
 const OWN_AUTHORITY: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
@@ -90,10 +90,14 @@ fn in_cluster(requests: &Requests) -> Result<Connection, Failure> {
 }
 
 fn client(mut config: Config, requests: &Requests) -> Result<Client, Failure> {
-    // Retries are the queue's: a call that waits on its own would hide minutes inside a turn.
+    // Retries are the queue's: a call that waits on its own would hide minutes inside a turn. What a server itself asks
+    // for is another matter, and the layer's.
     config.default_retry = false;
     let builder = ClientBuilder::try_from(config).map_err(Failure::new)?;
-    Ok(builder.with_layer(requests).build())
+    Ok(builder
+        .with_layer(requests)
+        .with_layer(&Paced::new(requests))
+        .build())
 }
 
 fn server(kubeconfig: &Kubeconfig) -> Option<String> {

@@ -73,6 +73,9 @@ pub struct Cli {
     pub log_format: LogFormat,
 
     /// What is logged: a level, or targets with levels such as `warn,gitspoke=debug`.
+    ///
+    /// What the Kubernetes client says of each request is left out, unless it is named, as in `info,kube_client=warn`,
+    /// or the level is `debug` or `trace`.
     #[arg(
         long,
         global = true,

@@ -5,9 +5,11 @@
 //!
 //! Start reading at [`queue::Queue`], the way every reconcile gets its turn. Its decisions are made in
 //! `queue/schedule.rs`, which is plain and synchronous; `queue/shared.rs` adds the waiting. [`tasks::Tasks`] starts and
-//! ends everything that runs in the background, and [`signal`] says when.
+//! ends everything that runs in the background, and [`signal`] says when. [`pace::Pace`] says how much may be asked of a
+//! server at a time.
 
 pub mod backoff;
+pub mod pace;
 pub mod queue;
 pub mod signal;
 pub mod tasks;

@@ -84,6 +84,18 @@ label! {
 }
 
 label! {
+    /// Why a request waits before it is sent.
+    Hold {
+        /// As many are in flight as the server copes with.
+        Full = "full",
+        /// The server has asked for quiet.
+        Quiet = "quiet",
+        /// The server has asked for it once more, later.
+        Again = "again",
+    }
+}
+
+label! {
     /// What a write is for.
     Write {
         /// A manifest, by server-side apply.

@@ -22,7 +22,10 @@ use prometheus_client::{
 use tokio::time::{Instant, timeout};
 use tower::{BoxError, Layer, Service};
 
-use super::label::{Answer, Side, Verb, Write};
+use super::{
+    label::{Answer, Side, Verb, Write},
+    pace::PaceMetrics,
+};
 
 /// How long a request may wait for its answer to begin. API servers give up on their own part after a minute. Watches
 /// are ended by those who watch.
@@ -33,6 +36,7 @@ const DEADLINE: Duration = Duration::from_secs(65);
 pub struct Requests {
     side: Side,
     families: Families,
+    pace: PaceMetrics,
     follows: Arc<Follows>,
 }
 
@@ -59,8 +63,8 @@ struct RequestLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SideLabels {
-    side: Side,
+pub(super) struct SideLabels {
+    pub(super) side: Side,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -112,9 +116,11 @@ impl Requests {
         for &write in Write::ALL {
             drop(families.writes.get_or_create(&WriteLabels { write }));
         }
+        let pace = PaceMetrics::new(registry);
         let on = |side| Self {
             side,
             families: families.clone(),
+            pace: pace.on(side),
             follows: Arc::new(Follows {
                 origin: Instant::now(),
                 last: AtomicU64::new(0),
@@ -129,6 +135,16 @@ impl Requests {
         let last = self.follows.last.load(Ordering::Relaxed);
         let now = self.follows.origin.elapsed();
         (last > 0).then(|| now.saturating_sub(Duration::from_millis(last)))
+    }
+
+    /// What is counted of those that wait before they are sent.
+    pub fn pace(&self) -> PaceMetrics {
+        self.pace.clone()
+    }
+
+    /// What a request to this side is.
+    pub(crate) fn asked<B>(&self, request: &Request<B>) -> Asked {
+        Asked::of(self.side, request)
     }
 
     fn begin(&self, asked: Asked) -> UnderWay {
@@ -220,7 +236,7 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let asked = Asked::of(self.requests.side, &request);
+        let asked = self.requests.asked(&request);
         let under_way = self.requests.begin(asked);
         let is_watch = asked.verb == Verb::Watch;
         let answer = self.service.call(request);
@@ -246,7 +262,7 @@ where
 /// There was no answer in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer after {DEADLINE:?}")]
-struct Late;
+pub(crate) struct Late;
 
 fn answer_of(status: StatusCode) -> Answer {
     match status.as_u16() {
@@ -260,10 +276,10 @@ fn answer_of(status: StatusCode) -> Answer {
 
 /// What a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Asked {
-    verb: Verb,
+pub(crate) struct Asked {
+    pub(crate) verb: Verb,
     /// What it is for, if it changes anything.
-    write: Option<Write>,
+    pub(crate) write: Option<Write>,
 }
 
 impl Asked {

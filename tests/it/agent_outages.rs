@@ -7,12 +7,14 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::{
+    agent_pair::PATIENCE,
     agent_wired::Wired,
     harness::cases,
     servers::{
-        Lab,
+        Lab, wait,
         wire::{Outage, Sent, Side},
     },
 };
@@ -22,6 +24,8 @@ cases!(
     kubernetes:
         a_hub_that_is_away_does_not_stop_repairs,
         a_spoke_that_refuses_is_asked_again,
+        a_spoke_that_wants_quiet_gets_it_and_no_manifest_fails,
+        a_spoke_that_copes_with_little_is_asked_for_little,
         a_cut_watch_is_taken_up_without_a_write,
         what_went_while_nobody_could_see_it_comes_back,
         a_restart_reads_no_object_by_itself,
@@ -76,6 +80,106 @@ async fn a_spoke_that_refuses_is_asked_again(lab: Arc<Lab>) {
         pair.until(&work, "Available", "True").await;
         assert_eq!(pair.value_of(&work).await.as_deref(), Some("1"));
     }
+}
+
+/// Works of four manifests each, all new.
+async fn put_many(wired: &Wired, prefix: &str, count: usize) -> Vec<String> {
+    let pair = &wired.pair;
+    let names: Vec<String> = (0..count)
+        .map(|number| format!("{prefix}{number}"))
+        .collect();
+    for name in &names {
+        let maps = [0, 1, 2, 3].map(|at| pair.map(&format!("{name}-{at}"), "1"));
+        pair.put_manifests(name, &maps).await;
+    }
+    names
+}
+
+/// What went wrong with passes, ever.
+async fn failed_passes(wired: &Wired) -> u64 {
+    let mut failed = 0;
+    for outcome in ["manifests_failed", "spoke_failed", "hub_failed"] {
+        let label = format!("outcome=\"{outcome}\"");
+        failed += wired.pair.metric("gitspoke_passes_total", &[&label]).await;
+    }
+    failed
+}
+
+async fn limit(wired: &Wired) -> u64 {
+    let spoke = [r#"side="spoke""#];
+    wired.pair.metric("gitspoke_requests_limit", &spoke).await
+}
+
+fn is_turned_away(sent: &Sent) -> bool {
+    sent.side == Side::Spoke && sent.code == Some(429)
+}
+
+async fn a_spoke_that_wants_quiet_gets_it_and_no_manifest_fails(lab: Arc<Lab>) {
+    let wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    pair.put_manifests("first", &[pair.map("first", "1")]).await;
+    wired.settled("first").await;
+    let before = limit(&wired).await;
+
+    let begin = wired.wire.position();
+    let outage = Outage::TurnsAway("/configmaps/");
+    wired.wire.set_outage(Side::Spoke, Some(outage));
+    let start = Instant::now();
+    let names = put_many(&wired, "web", 20).await;
+    // Halved at most once a second.
+    wait::until("fewer requests to be allowed", PATIENCE, || async {
+        match limit(&wired).await {
+            now if now * 8 <= before => Ok(()),
+            now => Err(format!("{now} of {before}")),
+        }
+    })
+    .await;
+    let seconds = start.elapsed().as_secs() + 1;
+    let log = wired.wire.since(begin);
+    wired.wire.set_outage(Side::Spoke, None);
+    let told: Vec<&Sent> = log
+        .iter()
+        .filter(|sent| sent.side == Side::Hub && sent.path.contains("/status"))
+        .collect();
+    assert!(told.is_empty(), "nothing is known to have failed: {told:?}");
+    let asked = log.iter().filter(|sent| is_turned_away(sent)).count();
+    // Ten workers with four manifests each; after that a few a second find out how it is, and the others wait.
+    assert!(asked as u64 <= 40 + 10 * seconds, "{asked} in {seconds} s");
+    for name in &names {
+        pair.until(name, "Available", "True").await;
+    }
+    assert_eq!(failed_passes(&wired).await, 0);
+}
+
+async fn a_spoke_that_copes_with_little_is_asked_for_little(lab: Arc<Lab>) {
+    let wired = Wired::start(&lab).await;
+    let pair = &wired.pair;
+    pair.put_manifests("first", &[pair.map("first", "1")]).await;
+    wired.settled("first").await;
+
+    let begin = wired.wire.position();
+    wired.wire.set_outage(Side::Spoke, Some(Outage::Busy(2)));
+    let names = put_many(&wired, "web", 60).await;
+    for name in &names {
+        pair.until(name, "Available", "True").await;
+        for at in 0..4 {
+            let value = pair.value_of(&format!("{name}-{at}")).await;
+            assert_eq!(value.as_deref(), Some("1"), "{name}-{at}");
+        }
+    }
+    assert_eq!(failed_passes(&wired).await, 0);
+    let log = wired.wire.since(begin);
+    let turned_away = log.iter().filter(|sent| is_turned_away(sent)).count();
+    let writes = log
+        .iter()
+        .filter(|sent| sent.side == Side::Spoke && sent.is_write());
+    let writes = writes.count();
+    assert!(turned_away > 0, "it was never too much: {writes} writes");
+    assert!(
+        turned_away * 2 < writes,
+        "{turned_away} of {writes} in vain"
+    );
+    assert!(limit(&wired).await <= 64);
 }
 
 async fn a_cut_watch_is_taken_up_without_a_write(lab: Arc<Lab>) {
@@ -155,8 +259,9 @@ async fn a_restart_reads_no_object_by_itself(lab: Arc<Lab>) {
         .wire
         .since(begin)
         .into_iter()
-        .filter(|sent| !sent.is_write() && sent.path.contains("/configmaps/"))
+        .filter(|sent| !sent.is_write() && sent.path.contains("/configmaps/web"))
         .collect();
+    // The other's own map may be read: it can be newer than the list that a watch begins with.
     assert!(asked.is_empty(), "{} read: {asked:?}", asked.len());
 }
 

@@ -69,7 +69,10 @@ Logging:
           [default: text]
 
       --log <LEVELS>
-          What is logged: a level, or targets with levels such as `warn,gitspoke=debug`
+          What is logged: a level, or targets with levels such as `warn,gitspoke=debug`.
+          
+          What the Kubernetes client says of each request is left out, unless it is named, as in
+          `info,kube_client=warn`, or the level is `debug` or `trace`.
           
           [env: GITSPOKE_LOG=]
           [default: info]

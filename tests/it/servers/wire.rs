@@ -59,6 +59,10 @@ pub(crate) enum Outage {
     Silent,
     /// Every request is answered with this code, and a wish to be left alone for so many seconds.
     Answers(u16, u32),
+    /// Requests with this in their path are answered with 429 and a wish for a second of quiet.
+    TurnsAway(&'static str),
+    /// So many writes at a time are passed on; more are answered with 429 and a wish for a second of quiet.
+    Busy(usize),
 }
 
 /// A request that the server has answered, or a write that the agent was killed before.
@@ -109,6 +113,8 @@ pub(crate) struct Wire {
 struct State {
     log: Vec<Sent>,
     writes: usize,
+    /// Writes that the spoke has not answered yet.
+    under_way: usize,
     strike: Strike,
     agent: Option<u32>,
     hub_outage: Option<Outage>,
@@ -270,7 +276,6 @@ impl Wire {
             version: None,
         };
         match self.outage(side) {
-            None => {}
             Some(Outage::Silent) => return Err("out of order".into()),
             Some(Outage::Answers(code, seconds)) => {
                 self.state().log.push(Sent {
@@ -279,6 +284,12 @@ impl Wire {
                 });
                 return Ok(refusal(code, seconds));
             }
+            Some(outage) if self.turns_away(&outage, &sent) => {
+                let code = Some(429);
+                self.state().log.push(Sent { code, ..sent });
+                return Ok(refusal(429, 1));
+            }
+            None | Some(Outage::TurnsAway(_) | Outage::Busy(_)) => {}
         }
         let plain = self.state().plain.filter(|_| side == Side::Spoke);
         if plain.is_some_and(|resource| is_beyond(resource, &sent)) {
@@ -318,8 +329,15 @@ impl Wire {
         request: Request<Body>,
         server: Client,
     ) -> Result<Response<Body>, Broken> {
-        let (head, body) = passed_on(server.send(request).await?).into_parts();
-        let body = body.collect_bytes().await?;
+        let is_counted = sent.side == Side::Spoke;
+        self.state().under_way += usize::from(is_counted);
+        let answer = async {
+            let (head, body) = passed_on(server.send(request).await?).into_parts();
+            Ok::<_, Broken>((head, body.collect_bytes().await?))
+        };
+        let answer = answer.await;
+        self.state().under_way -= usize::from(is_counted);
+        let (head, body) = answer?;
         let object: Value = serde_json::from_slice(&body).unwrap_or_default();
         self.state().log.push(Sent {
             code: Some(head.status.as_u16()),
@@ -354,6 +372,14 @@ impl Wire {
         // What the dead agent has sent and nobody has read yet is not read any more.
         self.cut();
         self.struck.notify_waiters();
+    }
+
+    fn turns_away(&self, outage: &Outage, sent: &Sent) -> bool {
+        match outage {
+            Outage::TurnsAway(part) => sent.path.contains(part),
+            Outage::Busy(most) => sent.is_write() && self.state().under_way >= *most,
+            Outage::Silent | Outage::Answers(..) => false,
+        }
     }
 
     fn outage(&self, side: Side) -> Option<Outage> {
