@@ -14,6 +14,7 @@
 )]
 
 mod agent_coalescing;
+mod agent_conditions;
 mod agent_content;
 mod agent_crashes;
 mod agent_credentials;
@@ -27,6 +28,8 @@ mod agent_kinds;
 mod agent_outages;
 mod agent_pair;
 mod agent_process;
+mod agent_report;
+mod agent_rule_rows;
 mod agent_rules;
 mod agent_sharing;
 mod agent_strategies;
@@ -69,6 +72,8 @@ fn main() -> ExitCode {
         agent_install::cases(),
         agent_crashes::cases(),
         agent_outages::cases(),
+        agent_conditions::cases(),
+        agent_rule_rows::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
