@@ -28,6 +28,7 @@ mod agent_kinds;
 mod agent_outages;
 mod agent_pair;
 mod agent_process;
+mod agent_records;
 mod agent_report;
 mod agent_rule_rows;
 mod agent_rules;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         agent_outages::cases(),
         agent_conditions::cases(),
         agent_rule_rows::cases(),
+        agent_records::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),

@@ -1,0 +1,573 @@
+//! Records on the spoke, and who goes and who stays when a work no longer asks for an object.
+
+use std::sync::Arc;
+
+use gitspoke::api::work::applied::AppliedManifestWork;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    agent_pair::{PATIENCE, Pair},
+    agent_report::{ALL_IS_WELL, HEALTHY, Of, lines},
+    harness::cases,
+    servers::{Lab, wait},
+};
+
+cases!(
+    plain: ;
+    kubernetes:
+        a_record_is_named_filled_and_labelled,
+        a_deletion_looks_at_the_live_object,
+        the_last_rank_goes_first,
+        a_renamed_object_is_there_before_the_old_one_goes,
+        a_rule_keeps_exactly_what_it_names,
+        an_object_is_handed_over,
+        a_record_comes_back_and_is_taken_over,
+        a_switch_of_hubs_leaves_the_objects,
+        a_record_is_never_evicted_if_so_told,
+);
+
+impl Pair {
+    /// A stranger that owns objects, for those that must not go because their only owner has.
+    async fn stranger(&self) -> Value {
+        let stranger: ConfigMap = serde_json::from_value(self.map("stranger", "1")).unwrap();
+        let made = self.maps().create(&PostParams::default(), &stranger).await;
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "stranger", "uid": made.unwrap().uid()})
+    }
+
+    fn records(&self) -> Api<AppliedManifestWork> {
+        Api::all(self.spoke.clone())
+    }
+
+    async fn until_record(
+        &self,
+        what: &str,
+        work: &str,
+        is_right: impl Fn(&Value) -> bool,
+    ) -> Value {
+        wait::until(what, PATIENCE, || async {
+            let record = serde_json::to_value(self.record_of(work).await).unwrap();
+            if is_right(&record) {
+                Ok(record)
+            } else {
+                Err(record.to_string())
+            }
+        })
+        .await
+    }
+
+    /// Names of the resources on a work's record, as `group/version/resource/namespace/name`.
+    async fn until_recorded(&self, work: &str, count: usize) -> Vec<String> {
+        let record = self
+            .until_record("the objects to be recorded", work, |record| {
+                let resources = record["status"]["appliedResources"].as_array();
+                resources.map_or(0, Vec::len) == count
+            })
+            .await;
+        let resources = record["status"]["appliedResources"].as_array().unwrap();
+        resources
+            .iter()
+            .map(|resource| {
+                assert!(resource["uid"].is_string(), "{resource}");
+                ["group", "version", "resource", "namespace", "name"]
+                    .map(|part| resource[part].as_str().unwrap_or_default())
+                    .join("/")
+            })
+            .collect()
+    }
+}
+
+async fn a_record_is_named_filled_and_labelled(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let role = pair.named("role");
+    let manifests = [
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": role, "namespace": "stray"}, "rules": [],
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": pair.cluster},
+            "spec": {"clusterIP": "None", "ports": [{"port": 80}]},
+        }),
+        pair.map("b", "1"),
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+            "metadata": {"name": "n", "namespace": pair.cluster}, "spec": {"podSelector": {}},
+        }),
+        pair.map("a", "1"),
+    ];
+    pair.put_manifests("web", &manifests).await;
+    let label = async |labels: Value| {
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        let params = PatchParams {
+            field_manager: Some("somebody".to_owned()),
+            ..PatchParams::default()
+        };
+        let name = pair.named("web");
+        pair.works().patch(&name, &params, &patch).await.unwrap();
+    };
+    let work = pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+
+    let hub = lab.hub().await.server();
+    let hash = hex(&Sha256::digest(hub.as_bytes()));
+    let record = serde_json::to_value(pair.record_of("web").await).unwrap();
+    assert_eq!(
+        record["metadata"]["name"],
+        format!("{hash}-{}", pair.named("web"))
+    );
+    let spec =
+        json!({"hubHash": hash, "manifestWorkName": pair.named("web"), "agentID": pair.cluster});
+    assert_eq!(record["spec"], spec);
+    let finalizer = "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
+    assert_eq!(record["metadata"]["finalizers"], json!([finalizer]));
+
+    let cluster = &pair.cluster;
+    let expected = [
+        format!("/v1/configmaps/{cluster}/a"),
+        format!("/v1/configmaps/{cluster}/b"),
+        format!("/v1/services/{cluster}/s"),
+        format!("networking.k8s.io/v1/networkpolicies/{cluster}/n"),
+        format!("rbac.authorization.k8s.io/v1/clusterroles//{role}"),
+    ];
+    assert_eq!(pair.until_recorded("web", 5).await, expected, "sorted");
+
+    let map = serde_json::to_value(pair.maps().get("a").await.unwrap()).unwrap();
+    let owner = json!([{
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
+        "name": record["metadata"]["name"], "uid": record["metadata"]["uid"],
+    }]);
+    assert_eq!(map["metadata"]["ownerReferences"], owner);
+    // Everything is written in one name; the work itself is somebody's.
+    let work = serde_json::to_value(work).unwrap();
+    let record = serde_json::to_value(pair.record_of("web").await).unwrap();
+    for object in [&map, &work, &record] {
+        for entry in object["metadata"]["managedFields"].as_array().unwrap() {
+            let manager = entry["manager"].as_str().unwrap();
+            assert!(["work-agent", "somebody"].contains(&manager), "{entry}");
+        }
+    }
+
+    // Its labels are the work's, also later.
+    for (labels, expected) in [
+        (
+            json!({"one": "1", "two": "2"}),
+            json!({"one": "1", "two": "2"}),
+        ),
+        (
+            json!({"one": "other", "two": null}),
+            json!({"one": "other"}),
+        ),
+    ] {
+        label(labels).await;
+        pair.until_record("the labels to follow", "web", |record| {
+            record["metadata"]["labels"] == expected
+        })
+        .await;
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+/// All of it happens while the agent is away, and its last look is what it remembers.
+async fn a_deletion_looks_at_the_live_object(lab: Arc<Lab>) {
+    let mut pair = Pair::start(&lab).await;
+    let maps = pair.objects("v1", "ConfigMap", true);
+    let works = ["gone", "anew", "owned", "adopted", "disowned", "deleting"];
+    let adopted: ConfigMap = serde_json::from_value(pair.map("adopted", "1")).unwrap();
+    let create = PostParams::default();
+    pair.maps().create(&create, &adopted).await.unwrap();
+    for work in works {
+        let mut map = pair.map(work, "1");
+        if work == "deleting" {
+            map["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        }
+        pair.put_manifests(work, &[map]).await;
+    }
+    for work in works {
+        pair.until_says(work, Of::Work, &ALL_IS_WELL).await;
+        pair.until_recorded(work, 1).await;
+    }
+    let stranger = pair.stranger().await;
+    let ours = async |name: &str| {
+        let owners = &maps.get(name).await.unwrap().metadata.owner_references;
+        serde_json::to_value(owners.as_ref().unwrap()).unwrap()[0].clone()
+    };
+    let owner_of_anew = ours("anew").await;
+    let owner_of_owned = ours("owned").await;
+    pair.kill();
+
+    let delete = DeleteParams::default();
+    for name in ["gone", "anew", "deleting"] {
+        maps.delete(name, &delete).await.unwrap();
+    }
+    // Another object of the same name, that says to be ours.
+    let mut anew = pair.map("anew", "2");
+    anew["metadata"]["ownerReferences"] = json!([owner_of_anew, stranger]);
+    let anew: ConfigMap = serde_json::from_value(anew).unwrap();
+    pair.maps().create(&create, &anew).await.unwrap();
+    let owners = |owners: Value| json!({"metadata": {"ownerReferences": owners}});
+    pair.edit(&maps, "owned", &owners(json!([owner_of_owned, stranger])))
+        .await;
+    pair.edit(&maps, "disowned", &owners(json!([stranger])))
+        .await;
+    for work in works {
+        pair.begin_delete(work).await;
+    }
+    pair.restart();
+
+    for work in ["gone", "anew", "owned", "adopted", "disowned"] {
+        pair.until_gone(work).await;
+    }
+    let left = [
+        pair.value_of("anew").await,
+        pair.value_of("owned").await,
+        pair.value_of("adopted").await,
+        pair.value_of("disowned").await,
+    ];
+    let stays = |value: &str| Some(value.to_owned());
+    assert_eq!(
+        left,
+        [stays("2"), None, None, stays("1")],
+        "another object stays, what a stranger owns or what was there before goes, and what is not ours stays"
+    );
+    // What is already on its way is waited for.
+    let name = pair.named("deleting");
+    assert!(pair.works().get_opt(&name).await.unwrap().is_some());
+    pair.edit(
+        &maps,
+        "deleting",
+        &json!({"metadata": {"finalizers": null}}),
+    )
+    .await;
+    pair.until_gone("deleting").await;
+}
+
+impl Pair {
+    async fn until_gone(&self, work: &str) {
+        let (works, name) = (self.works(), self.named(work));
+        wait::until(&format!("{work} to be gone"), PATIENCE, || async {
+            match works.get_opt(&name).await {
+                Ok(None) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    }
+}
+
+async fn the_last_rank_goes_first(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "second", "namespace": pair.cluster, "finalizers": ["example.com/hold"]},
+        "spec": {"clusterIP": "None", "ports": [{"port": 80}]},
+    });
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "first", "namespace": pair.cluster},
+        "spec": {"schedule": "0 0 1 1 *", "suspend": true, "jobTemplate": {"spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "a", "image": "a:1"}],
+        }}}}},
+    });
+    pair.put_manifests("web", &[pair.map("last", "1"), service, job])
+        .await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    pair.begin_delete("web").await;
+
+    let services = pair.objects("v1", "Service", true);
+    pair.until_object("the Service to be deleted", &services, "second", |found| {
+        found["metadata"]["deletionTimestamp"].is_string()
+    })
+    .await;
+    let jobs = pair.objects("batch/v1", "CronJob", true);
+    assert!(jobs.get_opt("first").await.unwrap().is_none());
+    let cluster = &pair.cluster;
+    let left = [
+        format!("/v1/configmaps/{cluster}/last"),
+        format!("/v1/services/{cluster}/second"),
+    ];
+    assert_eq!(pair.until_recorded("web", 2).await, left);
+    let map = pair.maps().get("last").await.unwrap();
+    assert_eq!(map.metadata.deletion_timestamp, None, "it is not its turn");
+    let deleting = "Deleting=True WorkDeleting @now: ManifestWork is being deleted";
+    let name = pair.named("web");
+    let work = pair.works().get(&name).await.unwrap();
+    assert!(
+        lines(&work, Of::Work).contains(&deleting.to_owned()),
+        "{work:#?}"
+    );
+    assert_eq!(lines(&work, Of::Manifest(0))[1..], HEALTHY[1..]);
+
+    let release = json!({"metadata": {"finalizers": null}});
+    pair.edit(&services, "second", &release).await;
+    pair.until_gone("web").await;
+    assert_eq!(pair.value_of("last").await, None);
+}
+
+async fn a_renamed_object_is_there_before_the_old_one_goes(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let maps = pair.objects("v1", "ConfigMap", true);
+    let mut old = pair.map("old", "1");
+    old["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    pair.put_manifests("web", &[old]).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    pair.put_manifests("web", &[pair.map("new", "1")]).await;
+    let old = pair
+        .until_object("the old one to be deleted", &maps, "old", |found| {
+            found["metadata"]["deletionTimestamp"].is_string()
+        })
+        .await;
+    let version = |object: &Value| -> u64 {
+        let text = object["metadata"]["resourceVersion"].as_str().unwrap();
+        text.parse().unwrap()
+    };
+    let new = serde_json::to_value(maps.get("new").await.unwrap()).unwrap();
+    assert!(version(&new) < version(&old), "{new} {old}");
+    // The work is as asked for; what still goes stays on record.
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let both = ["new", "old"].map(|name| format!("/v1/configmaps/{}/{name}", pair.cluster));
+    assert_eq!(pair.until_recorded("web", 2).await, both);
+    let release = json!({"metadata": {"finalizers": null}});
+    pair.edit(&maps, "old", &release).await;
+    assert_eq!(pair.until_recorded("web", 1).await, both[..1]);
+}
+
+async fn a_rule_keeps_exactly_what_it_names(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let role = pair.named("role");
+    let cluster_role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": role, "namespace": "stray"}, "rules": [],
+    });
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kept", "namespace": pair.cluster},
+    });
+    let cluster = &pair.cluster;
+    let spec = |maps: &[&str]| {
+        let mut manifests: Vec<Value> = maps.iter().map(|name| pair.map(name, "1")).collect();
+        manifests.extend([cluster_role.clone(), secret.clone()]);
+        json!({
+            "workload": {"manifests": manifests},
+            "deleteOption": {"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [
+                {"resource": "configmaps", "namespace": cluster, "name": "kept"},
+                {"resource": "configmaps", "namespace": cluster, "name": "dropped"},
+                {"resource": "configmaps", "namespace": cluster, "name": "go*"},
+                {"resource": "configmaps", "name": "going"},
+                {"group": "apps", "resource": "configmaps", "namespace": cluster, "name": "going"},
+                {"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "name": role},
+            ]}},
+        })
+    };
+    pair.put("web", spec(&["kept", "dropped", "going"])).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let maps = pair.objects("v1", "ConfigMap", true);
+    let roles = pair.objects("rbac.authorization.k8s.io/v1", "ClusterRole", false);
+    let secrets = pair.objects("v1", "Secret", true);
+    for (objects, name, owners) in [
+        (&maps, "kept", 0),
+        (&maps, "going", 1),
+        (&roles, role.as_str(), 0),
+        (&secrets, "kept", 1),
+    ] {
+        let object = objects.get(name).await.unwrap();
+        assert_eq!(object.owner_references().len(), owners, "{name}");
+    }
+    // It stays when its manifest is dropped, and when the work goes.
+    pair.put("web", spec(&["kept", "going"])).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    pair.until_recorded("web", 4).await;
+    pair.delete("web").await;
+    assert_eq!(pair.value_of("dropped").await.as_deref(), Some("1"));
+    assert_eq!(pair.value_of("kept").await.as_deref(), Some("1"));
+    assert_eq!(pair.value_of("going").await, None);
+    assert!(secrets.get_opt("kept").await.unwrap().is_none());
+    roles.delete(&role, &DeleteParams::default()).await.unwrap();
+}
+
+/// To the other work, by the recipe: add it there, orphan it here, drop it here. Both ask for different content, which
+/// the last one to write decides.
+async fn an_object_is_handed_over(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let first = [pair.map("moving", "first"), pair.map("beside", "1")];
+    pair.put_manifests("first", &first).await;
+    pair.until_says("first", Of::Work, &ALL_IS_WELL).await;
+    let uid = pair.maps().get("moving").await.unwrap().uid();
+    pair.put_manifests("second", &[pair.map("moving", "second")])
+        .await;
+    pair.until_says("second", Of::Work, &ALL_IS_WELL).await;
+    let orphaning = json!({
+        "workload": {"manifests": first},
+        "deleteOption": {"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [
+            {"resource": "configmaps", "namespace": pair.cluster, "name": "moving"},
+        ]}},
+    });
+    pair.put("first", orphaning).await;
+    pair.until_says("first", Of::Work, &ALL_IS_WELL).await;
+    pair.put_manifests("first", &[pair.map("beside", "1")])
+        .await;
+    pair.until_says("first", Of::Work, &ALL_IS_WELL).await;
+    pair.delete("first").await;
+
+    let owner = pair.record_of("second").await;
+    let maps = pair.objects("v1", "ConfigMap", true);
+    let found = pair
+        .until_object("it to be the second's", &maps, "moving", |found| {
+            found["metadata"]["ownerReferences"]
+                .as_array()
+                .is_some_and(|owners| owners.len() == 1)
+        })
+        .await;
+    let owners = &found["metadata"]["ownerReferences"];
+    assert_eq!(owners[0]["uid"].as_str(), owner.uid().as_deref());
+    assert_eq!(found["metadata"]["uid"].as_str(), uid.as_deref());
+}
+
+async fn a_record_comes_back_and_is_taken_over(lab: Arc<Lab>) {
+    let mut pair = Pair::start(&lab).await;
+    pair.put_manifests("web", &[pair.map("one", "1")]).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let (map, record) = (
+        pair.maps().get("one").await.unwrap(),
+        pair.record_of("web").await,
+    );
+    // Somebody on the spoke deletes it, to strip all that it applied. The work still asks for it.
+    let delete = DeleteParams::default();
+    pair.records()
+        .delete(&record.name_any(), &delete)
+        .await
+        .unwrap();
+    let maps = pair.objects("v1", "ConfigMap", true);
+    let uid = map.uid().unwrap();
+    pair.until_object("it to go and come back", &maps, "one", |found| {
+        found["metadata"]["uid"]
+            .as_str()
+            .is_some_and(|now| now != uid)
+    })
+    .await;
+    let anew = pair.record_of("web").await;
+    assert_ne!(anew.uid(), record.uid());
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+
+    // What another agent of this hub has recorded is ours now.
+    pair.kill();
+    let theirs = Patch::Merge(json!({"spec": {"agentID": "theirs"}}));
+    let params = PatchParams::default();
+    pair.records()
+        .patch(&record.name_any(), &params, &theirs)
+        .await
+        .unwrap();
+    pair.restart();
+    wait::until("the record to be taken over", PATIENCE, || async {
+        let found = pair.records().get(&record.name_any()).await.unwrap();
+        if found.spec.agent_id.as_deref() == Some(&pair.cluster) {
+            Ok(())
+        } else {
+            Err(format!("{:?}", found.spec))
+        }
+    })
+    .await;
+    assert_eq!(pair.record_of("web").await.uid(), anew.uid());
+}
+
+impl Pair {
+    /// Makes a record as an agent that served another hub has left it.
+    async fn leave_record(&self, hub: &str, agent: &str, object: &Value) -> AppliedManifestWork {
+        let name = format!("{hub}-{}", self.named("web"));
+        let record = json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
+            "metadata": {"name": name, "finalizers": ["cluster.open-cluster-management.io/applied-manifest-work-cleanup"]},
+            "spec": {"hubHash": hub, "manifestWorkName": self.named("web"), "agentID": agent},
+        });
+        let record = serde_json::from_value(record).unwrap();
+        let create = PostParams::default();
+        let record = self.records().create(&create, &record).await.unwrap();
+        let mut object = object.clone();
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
+            "name": name, "uid": record.uid(),
+        }]);
+        let object_name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let params = PatchParams::apply("work-agent").force();
+        let made = self
+            .maps()
+            .patch(&object_name, &params, &Patch::Apply(object))
+            .await
+            .unwrap();
+        let status = json!({"status": {"appliedResources": [{
+            "version": "v1", "resource": "configmaps", "namespace": self.cluster, "name": object_name, "uid": made.uid(),
+        }]}});
+        let params = PatchParams::default();
+        self.records()
+            .patch_status(&name, &params, &Patch::Merge(status))
+            .await
+            .unwrap()
+    }
+}
+
+async fn a_switch_of_hubs_leaves_the_objects(lab: Arc<Lab>) {
+    let mut pair =
+        Pair::start_with(&lab, &["--appliedmanifestwork-eviction-grace-period=1s"]).await;
+    pair.kill();
+    let cluster = pair.cluster.clone();
+    let old = pair
+        .leave_record("oldhub", &cluster, &pair.map("one", "1"))
+        .await;
+    let foreign = pair
+        .leave_record("otherhub", "another-agent", &pair.map("theirs", "1"))
+        .await;
+    let uid = pair.maps().get("one").await.unwrap().uid();
+    pair.put_manifests("web", &[pair.map("one", "1")]).await;
+    pair.restart();
+    wait::until("the old record to be evicted", PATIENCE, || async {
+        match pair.records().get_opt(&old.name_any()).await.unwrap() {
+            None => Ok(()),
+            Some(record) => Err(format!("{record:?}")),
+        }
+    })
+    .await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let map = pair.maps().get("one").await.unwrap();
+    let record = pair.record_of("web").await;
+    let owners: Vec<_> = map.owner_references().iter().map(|one| &one.uid).collect();
+    assert_eq!(owners, [&record.uid().unwrap()]);
+    assert_eq!(map.uid(), uid);
+    // What another agent has recorded is none of our business, however lost it looks.
+    let foreign = pair.records().get(&foreign.name_any()).await.unwrap();
+    let status = foreign.status.unwrap();
+    assert_eq!(status.eviction_start_time, None);
+    assert_eq!(pair.value_of("theirs").await.as_deref(), Some("1"));
+}
+
+async fn a_record_is_never_evicted_if_so_told(lab: Arc<Lab>) {
+    let flag = "--appliedmanifestwork-eviction-grace-period=876000h";
+    let mut pair = Pair::start_with(&lab, &[flag]).await;
+    pair.kill();
+    let cluster = pair.cluster.clone();
+    let old = pair
+        .leave_record("oldhub", &cluster, &pair.map("one", "1"))
+        .await;
+    let started = json!({"status": {"evictionStartTime": "2026-01-01T00:00:00Z"}});
+    let params = PatchParams::default();
+    pair.records()
+        .patch_status(&old.name_any(), &params, &Patch::Merge(started))
+        .await
+        .unwrap();
+    pair.restart();
+    wait::until("the eviction to be called off", PATIENCE, || async {
+        let record = pair.records().get(&old.name_any()).await.unwrap();
+        match record.status.unwrap().eviction_start_time {
+            None => Ok(()),
+            Some(time) => Err(format!("{time:?}")),
+        }
+    })
+    .await;
+    assert_eq!(pair.value_of("one").await.as_deref(), Some("1"));
+}
