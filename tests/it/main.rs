@@ -13,6 +13,7 @@
     reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
+mod agent_apply_rules;
 mod agent_coalescing;
 mod agent_conditions;
 mod agent_content;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         agent_conditions::cases(),
         agent_rule_rows::cases(),
         agent_records::cases(),
+        agent_apply_rules::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),

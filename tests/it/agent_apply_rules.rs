@@ -1,0 +1,475 @@
+//! How the agent writes: what is sent, what it takes over, what it leaves alone and what it repairs.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    agent_pair::Pair,
+    agent_report::{ALL_IS_WELL, Of},
+    harness::cases,
+    servers::Lab,
+};
+
+cases!(
+    plain: ;
+    kubernetes:
+        what_the_server_owns_is_not_sent,
+        what_others_do_with_their_own_causes_no_write,
+        a_foreign_write_in_our_name_is_repaired,
+        what_was_there_before_is_left_as_it_is,
+        only_the_author_s_own_entries_are_taken_over,
+        a_reference_that_another_write_holds_goes_too,
+        managers_of_two_works_share_an_object,
+        dropped_fields_and_keys_go_and_others_stay,
+);
+
+fn deployment(pair: &Pair, name: &str, spec: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": pair.cluster},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}, "creationTimestamp": null},
+                "spec": {"containers": [{"name": "a", "image": "a:1"}]},
+            },
+        },
+    });
+    let fields = object["spec"].as_object_mut().unwrap();
+    fields.extend(spec.as_object().unwrap().clone());
+    object
+}
+
+impl Pair {
+    async fn object(&self, objects: &Api<DynamicObject>, name: &str) -> Value {
+        serde_json::to_value(objects.get(name).await.unwrap()).unwrap()
+    }
+
+    /// How many manifests the agent has applied.
+    async fn applies(&self) -> u64 {
+        self.metric("gitspoke_writes_total", &[r#"write="apply""#])
+            .await
+    }
+}
+
+/// The fields that an entry of `managedFields` holds; `null` when there is none.
+fn held(object: &Value, manager: &str, operation: &str) -> Value {
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let entry = entries
+        .iter()
+        .find(|entry| entry["manager"] == manager && entry["operation"] == operation);
+    entry.map_or(Value::Null, |entry| entry["fieldsV1"].clone())
+}
+
+async fn what_the_server_owns_is_not_sent(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let group = format!("{}.example.com", pair.cluster);
+    // A kind whose status is a field like any other.
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{group}")},
+        "spec": {
+            "group": group, "names": {"kind": "Widget", "plural": "widgets"}, "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    let widget = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Widget",
+        "metadata": {
+            "name": "a", "namespace": pair.cluster, "uid": "11111111-2222-3333-4444-555555555555",
+            "resourceVersion": "1", "creationTimestamp": "2020-01-01T00:00:00Z",
+            "managedFields": [{"manager": "theirs", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}],
+        },
+        "spec": {"size": 1}, "status": {"state": "ours"},
+    });
+    let nested = json!({
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "nested", "namespace": pair.cluster, "creationTimestamp": null},
+        "spec": {"workload": {"manifests": [{
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inner", "creationTimestamp": null},
+        }]}},
+        "status": {"conditions": []},
+    });
+    let aggregated = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": pair.named("sum"), "creationTimestamp": null},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part-of": pair.named("sum")}}]},
+        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}],
+    });
+    let part = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": pair.named("part"), "labels": {"part-of": pair.named("sum")}},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+    });
+    let web = deployment(&pair, "web", &json!({"replicas": 0}));
+    pair.put_manifests("web", &[definition, widget, nested, aggregated, part, web])
+        .await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+
+    let widgets = pair.objects(&format!("{group}/v1"), "Widget", true);
+    let widget = pair.object(&widgets, "a").await;
+    assert_eq!(widget["spec"]["size"], 1);
+    assert_eq!(widget.get("status"), None);
+    let metadata = &widget["metadata"];
+    assert_ne!(metadata["uid"], "11111111-2222-3333-4444-555555555555");
+    assert_ne!(metadata["creationTimestamp"], "2020-01-01T00:00:00Z");
+    let owns = |fields: &Value| -> Vec<String> {
+        let fields = fields.as_object().unwrap();
+        fields.keys().cloned().collect()
+    };
+    let ours = held(&widget, "work-agent", "Apply");
+    assert_eq!(owns(&ours["f:metadata"]), ["f:ownerReferences"]);
+    // What its controller reports stays, also when the spec is repaired.
+    let state = json!({"spec": {"size": 2}, "status": {"state": "theirs"}});
+    pair.edit(&widgets, "a", &state).await;
+    let widget = pair
+        .until_object("the spec to be repaired", &widgets, "a", |found| {
+            found["spec"]["size"] == 1
+        })
+        .await;
+    assert_eq!(widget["status"]["state"], "theirs");
+
+    let works = pair.objects("work.open-cluster-management.io/v1", "ManifestWork", true);
+    let nested = pair.object(&works, "nested").await;
+    let inner = &nested["spec"]["workload"]["manifests"][0]["metadata"];
+    assert_eq!(
+        (inner, &nested["metadata"]["generation"]),
+        (&json!({"name": "inner"}), &json!(1))
+    );
+    let web = pair
+        .object(&pair.objects("apps/v1", "Deployment", true), "web")
+        .await;
+    let template = &held(&web, "work-agent", "Apply")["f:spec"]["f:template"]["f:metadata"];
+    assert_eq!(owns(template), ["f:labels"]);
+
+    // The rules of an aggregated role are the controller's.
+    let roles = pair.objects("rbac.authorization.k8s.io/v1", "ClusterRole", false);
+    let sum = pair
+        .until_object(
+            "the rules to be summed up",
+            &roles,
+            &pair.named("sum"),
+            |found| {
+                found["rules"]
+                    == json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}])
+            },
+        )
+        .await;
+    assert_eq!(held(&sum, "work-agent", "Apply").get("f:rules"), None);
+    pair.delete("web").await;
+}
+
+/// Each of these is seen by the agent, and the last one shows that it has seen them all.
+async fn what_others_do_with_their_own_causes_no_write(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let manifests = [
+        deployment(&pair, "web", &json!({})),
+        deployment(
+            &pair,
+            "marker",
+            &json!({"replicas": 0, "minReadySeconds": 1}),
+        ),
+    ];
+    pair.put_manifests("web", &manifests).await;
+    let work = pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let deployments = pair.objects("apps/v1", "Deployment", true);
+    let ours = held(
+        &pair.object(&deployments, "web").await,
+        "work-agent",
+        "Apply",
+    );
+    let before = pair.applies().await;
+
+    let scale = |count: u8| Patch::Merge(json!({"spec": {"replicas": count}}));
+    let params = PatchParams {
+        field_manager: Some("autoscaler".to_owned()),
+        ..PatchParams::default()
+    };
+    let typed: Api<Deployment> = Api::namespaced(pair.spoke.clone(), &pair.cluster);
+    // The first leaves a trace of who it was; on a field that nobody owns, scaling leaves none.
+    typed.patch("web", &params, &scale(3)).await.unwrap();
+    typed.patch_scale("web", &params, &scale(2)).await.unwrap();
+    let theirs = json!({
+        "metadata": {"annotations": {"theirs": "1"}, "labels": {"theirs": "1"}, "finalizers": ["example.com/theirs"]},
+        "spec": {"paused": true, "template": {"metadata": {"annotations": {"theirs": "1"}}}},
+    });
+    pair.edit(&deployments, "web", &theirs).await;
+    let status = Patch::Merge(json!({"status": {"conditions": [
+        {"type": "Theirs", "status": "True", "reason": "Theirs", "message": ""},
+    ]}}));
+    typed.patch_status("web", &params, &status).await.unwrap();
+
+    let wrong = json!({"spec": {"minReadySeconds": 5}});
+    pair.edit(&deployments, "marker", &wrong).await;
+    pair.until_object(
+        "the marker to be repaired",
+        &deployments,
+        "marker",
+        |found| found["spec"]["minReadySeconds"] == 1,
+    )
+    .await;
+    assert_eq!(pair.applies().await - before, 1, "the marker's alone");
+    let web = pair.object(&deployments, "web").await;
+    assert_eq!(web["spec"]["replicas"], 2);
+    assert_eq!(web["metadata"]["labels"]["theirs"], "1");
+    assert_eq!(held(&web, "work-agent", "Apply"), ours);
+    let now = pair.works().get(&pair.named("web")).await.unwrap();
+    assert_eq!(
+        now.resource_version(),
+        work.resource_version(),
+        "nor has the hub been told anything"
+    );
+    let release = json!({"metadata": {"finalizers": null}});
+    pair.edit(&deployments, "web", &release).await;
+}
+
+/// The fields are the same, only their values are not: our entry looks as we left it.
+async fn a_foreign_write_in_our_name_is_repaired(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let web = deployment(&pair, "web", &json!({"replicas": 0}));
+    pair.put_manifests("web", &[pair.map("one", "1"), web.clone()])
+        .await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let (maps, deployments) = (
+        pair.objects("v1", "ConfigMap", true),
+        pair.objects("apps/v1", "Deployment", true),
+    );
+    let params = PatchParams::apply("work-agent").force();
+    let impersonate = async |objects: &Api<DynamicObject>, mut manifest: Value| {
+        let name = manifest["metadata"]["name"].as_str().unwrap().to_owned();
+        let live = pair.object(objects, &name).await;
+        manifest["metadata"]["ownerReferences"] = live["metadata"]["ownerReferences"].clone();
+        let ours = held(&live, "work-agent", "Apply");
+        let patch = Patch::Apply(manifest);
+        let answer = objects.patch(&name, &params, &patch).await.unwrap();
+        let answer = serde_json::to_value(answer).unwrap();
+        assert_eq!(held(&answer, "work-agent", "Apply"), ours);
+    };
+    impersonate(&maps, pair.map("one", "wrong")).await;
+    let mut scaled = web;
+    scaled["spec"]["replicas"] = json!(1);
+    let template = scaled["spec"]["template"]["metadata"].as_object_mut();
+    template.unwrap().remove("creationTimestamp");
+    impersonate(&deployments, scaled).await;
+    pair.until_object("the map to be repaired", &maps, "one", |found| {
+        found["data"]["key"] == "1"
+    })
+    .await;
+    pair.until_object(
+        "the Deployment to be repaired",
+        &deployments,
+        "web",
+        |found| found["spec"]["replicas"] == 0,
+    )
+    .await;
+}
+
+/// Whose fields they are was forgotten: what we do not name is not ours to reset, what we drop later goes.
+async fn what_was_there_before_is_left_as_it_is(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let deployments = pair.objects("apps/v1", "Deployment", true);
+    let mut web = deployment(
+        &pair,
+        "web",
+        &json!({"replicas": 1, "paused": true, "minReadySeconds": 3}),
+    );
+    let made = serde_json::from_value(web.clone()).unwrap();
+    let create = PostParams {
+        field_manager: Some("kubectl-create".to_owned()),
+        ..PostParams::default()
+    };
+    deployments.create(&create, &made).await.unwrap();
+    pair.edit(&deployments, "web", &json!({"spec": {"replicas": 5}}))
+        .await;
+    let forget = json!({"metadata": {"managedFields": [{}]}});
+    pair.edit(&deployments, "web", &forget).await;
+
+    web["spec"].as_object_mut().unwrap().remove("replicas");
+    pair.put_manifests("web", &[web.clone()]).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let live = pair.object(&deployments, "web").await;
+    assert_eq!(live["spec"]["replicas"], 5);
+    let rest = held(&live, "before-first-apply", "Update")["f:spec"].clone();
+    assert!(rest["f:replicas"].is_object(), "{rest}");
+    assert_eq!(
+        (rest.get("f:minReadySeconds"), rest.get("f:paused")),
+        (None, None)
+    );
+
+    web["spec"]
+        .as_object_mut()
+        .unwrap()
+        .remove("minReadySeconds");
+    pair.put_manifests("web", &[web]).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let live = pair.object(&deployments, "web").await;
+    assert_eq!(live["spec"].get("minReadySeconds"), None);
+    assert_eq!(
+        (&live["spec"]["replicas"], &live["spec"]["paused"]),
+        (&json!(5), &json!(true))
+    );
+    pair.edit(&deployments, "web", &json!({"spec": {"replicas": 0}}))
+        .await;
+}
+
+async fn only_the_author_s_own_entries_are_taken_over(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let maps = pair.objects("v1", "ConfigMap", true);
+    let as_manager = |manager: &str| PatchParams {
+        field_manager: Some(manager.to_owned()),
+        ..PatchParams::default()
+    };
+    let all = [
+        "work-agent",
+        "kubectl-create",
+        "kubectl-client-side-apply",
+        "kubectl-edit",
+        "theirs",
+    ];
+    let mut map = pair.map("one", "1");
+    let found: ConfigMap = serde_json::from_value(pair.map("one", "0")).unwrap();
+    let create = PostParams {
+        field_manager: Some("nobody".to_owned()),
+        ..PostParams::default()
+    };
+    pair.maps().create(&create, &found).await.unwrap();
+    for manager in all {
+        let patch = Patch::Merge(json!({"data": {manager: "1"}}));
+        maps.patch("one", &as_manager(manager), &patch)
+            .await
+            .unwrap();
+        map["data"][manager] = "1".into();
+    }
+    pair.put_manifests("web", &[map]).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let live = pair.object(&maps, "one").await;
+    let entries = live["metadata"]["managedFields"].as_array().unwrap();
+    let mut left: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            (
+                entry["manager"].as_str().unwrap(),
+                entry["operation"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    left.sort_unstable();
+    let expected = [
+        ("nobody", "Update"),
+        ("theirs", "Update"),
+        ("work-agent", "Apply"),
+    ];
+    assert_eq!(left, expected);
+    assert_eq!(
+        held(&live, "theirs", "Update"),
+        json!({"f:data": {"f:theirs": {}}})
+    );
+
+    // Dropped, what was the author's goes and what is somebody else's, too, stays.
+    pair.put_manifests("web", &[pair.map("one", "1")]).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let live = pair.object(&maps, "one").await;
+    assert_eq!(live["data"], json!({"key": "1", "theirs": "1"}));
+}
+
+/// As OCM's agent leaves it: not applied but written, so that an apply alone takes nothing away.
+async fn a_reference_that_another_write_holds_goes_too(lab: Arc<Lab>) {
+    let mut pair = Pair::start(&lab).await;
+    let maps = pair.objects("v1", "ConfigMap", true);
+    pair.put_manifests("web", &[pair.map("kept", "1")]).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    pair.kill();
+    let mut entries = pair.object(&maps, "kept").await["metadata"]["managedFields"].clone();
+    assert_eq!(entries.as_array().unwrap().len(), 1, "{entries}");
+    entries[0]["operation"] = "Update".into();
+    let written = json!({"metadata": {"managedFields": entries}});
+    pair.edit(&maps, "kept", &written).await;
+    let live = pair.object(&maps, "kept").await;
+    let reference = &held(&live, "work-agent", "Update")["f:metadata"]["f:ownerReferences"];
+    assert!(reference.is_object(), "{live}");
+    let orphan = json!({
+        "workload": {"manifests": [pair.map("kept", "1")]},
+        "deleteOption": {"propagationPolicy": "Orphan"},
+    });
+    pair.put("web", orphan).await;
+    pair.restart();
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let live = pair.object(&maps, "kept").await;
+    assert_eq!(live["metadata"].get("ownerReferences"), None);
+    pair.delete("web").await;
+    assert_eq!(pair.value_of("kept").await.as_deref(), Some("1"));
+}
+
+async fn managers_of_two_works_share_an_object(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let spec = |manager: &str, data: Value| {
+        let strategy =
+            json!({"type": "ServerSideApply", "serverSideApply": {"fieldManager": manager}});
+        let mut spec = pair.with_strategy("shared", "1", &strategy);
+        spec["workload"]["manifests"][0]["data"] = data;
+        spec
+    };
+    pair.put("first", spec("work-agent", json!({"a": "1"})))
+        .await;
+    pair.until_says("first", Of::Work, &ALL_IS_WELL).await;
+    pair.put("second", spec("work-agent-x", json!({"b": "1"})))
+        .await;
+    pair.until_says("second", Of::Work, &ALL_IS_WELL).await;
+    let data = async || pair.maps().get("shared").await.unwrap().data.unwrap();
+    assert_eq!(json!(data().await), json!({"a": "1", "b": "1"}));
+    // A field of the other's is refused, and by nobody taken.
+    pair.put("second", spec("work-agent-x", json!({"a": "2", "b": "1"})))
+        .await;
+    let work = pair.until("second", "Applied", "False").await;
+    let (_, reason, message) = crate::agent_pair::condition(&work, 0, "Applied");
+    assert_eq!(reason, "AppliedManifestFailed");
+    assert!(
+        message.contains("conflict with \"work-agent\""),
+        "{message}"
+    );
+    assert_eq!(json!(data().await), json!({"a": "1", "b": "1"}));
+    pair.delete("first").await;
+    let left = pair.maps().get("shared").await.unwrap();
+    let owner = pair.record_of("second").await;
+    let owners: Vec<_> = left.owner_references().iter().map(|one| &one.uid).collect();
+    assert_eq!(owners, [&owner.uid().unwrap()]);
+}
+
+/// Labels, annotations and fields that a manifest no longer names are taken away, and only those.
+async fn dropped_fields_and_keys_go_and_others_stay(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let maps = pair.objects("v1", "ConfigMap", true);
+    let map = |keys: &[&str]| {
+        let all: serde_json::Map<String, Value> = keys
+            .iter()
+            .map(|key| ((*key).to_owned(), "1".into()))
+            .collect();
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": all,
+            "metadata": {"name": "one", "namespace": pair.cluster, "labels": all, "annotations": all},
+        })
+    };
+    pair.put_manifests("web", &[map(&["kept", "dropped"])])
+        .await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let theirs = json!({"theirs": "1"});
+    let patch = json!({"metadata": {"labels": theirs, "annotations": theirs}, "data": theirs});
+    pair.edit(&maps, "one", &patch).await;
+    pair.put_manifests("web", &[map(&["kept"])]).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let live = pair.object(&maps, "one").await;
+    let left = json!({"kept": "1", "theirs": "1"});
+    let metadata = &live["metadata"];
+    for found in [&live["data"], &metadata["labels"], &metadata["annotations"]] {
+        assert_eq!(*found, left);
+    }
+}
