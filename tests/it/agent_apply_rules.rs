@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    agent_pair::Pair,
+    agent_pair::{Pair, condition},
     agent_report::{ALL_IS_WELL, Of},
     harness::cases,
     servers::Lab,
@@ -27,6 +27,9 @@ cases!(
         a_reference_that_another_write_holds_goes_too,
         managers_of_two_works_share_an_object,
         dropped_fields_and_keys_go_and_others_stay,
+        every_kind_is_repaired_alike,
+        what_cannot_be_changed_is_kept_or_made_anew,
+        works_that_disagree_do_not_chase_each_other,
 );
 
 fn deployment(pair: &Pair, name: &str, spec: &Value) -> Value {
@@ -430,7 +433,7 @@ async fn managers_of_two_works_share_an_object(lab: Arc<Lab>) {
     pair.put("second", spec("work-agent-x", json!({"a": "2", "b": "1"})))
         .await;
     let work = pair.until("second", "Applied", "False").await;
-    let (_, reason, message) = crate::agent_pair::condition(&work, 0, "Applied");
+    let (_, reason, message) = condition(&work, 0, "Applied");
     assert_eq!(reason, "AppliedManifestFailed");
     assert!(
         message.contains("conflict with \"work-agent\""),
@@ -472,4 +475,122 @@ async fn dropped_fields_and_keys_go_and_others_stay(lab: Arc<Lab>) {
     for found in [&live["data"], &metadata["labels"], &metadata["annotations"]] {
         assert_eq!(*found, left);
     }
+}
+
+async fn every_kind_is_repaired_alike(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let namespace = pair.named("house");
+    let manifests = [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"a": "1"}}}),
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "one", "namespace": pair.cluster},
+            "automountServiceAccountToken": false, "imagePullSecrets": [{"name": "pull"}],
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "one", "namespace": pair.cluster},
+            "spec": {"clusterIP": "None", "ports": [{"name": "web", "port": 80, "targetPort": 8080}]},
+        }),
+    ];
+    pair.put_manifests("web", &manifests).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let table = [
+        (
+            pair.objects("v1", "Namespace", false),
+            namespace.as_str(),
+            json!({"metadata": {"labels": {"a": null}}}),
+            "/metadata/labels/a",
+            json!("1"),
+        ),
+        (
+            pair.objects("v1", "ServiceAccount", true),
+            "one",
+            json!({"automountServiceAccountToken": true}),
+            "/automountServiceAccountToken",
+            json!(false),
+        ),
+        (
+            pair.objects("v1", "Service", true),
+            "one",
+            json!({"spec": {"ports": [{"name": "web", "port": 80, "targetPort": 9090}]}}),
+            "/spec/ports/0/targetPort",
+            json!(8080),
+        ),
+    ];
+    for (objects, name, wrong, ..) in &table {
+        pair.edit(objects, name, wrong).await;
+    }
+    for (objects, name, _, path, right) in &table {
+        pair.until_object(path, objects, name, |found| {
+            found.pointer(path) == Some(right)
+        })
+        .await;
+    }
+}
+
+async fn what_cannot_be_changed_is_kept_or_made_anew(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let driver_name = pair.named("driver.example.com");
+    let binding = |role: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "one", "namespace": pair.cluster},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+        })
+    };
+    let driver = |attaches: bool| {
+        json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": driver_name},
+            "spec": {"attachRequired": attaches},
+        })
+    };
+    pair.put_manifests("web", &[binding("a"), driver(true)])
+        .await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let bindings = pair.objects("rbac.authorization.k8s.io/v1", "RoleBinding", true);
+    let drivers = pair.objects("storage.k8s.io/v1", "CSIDriver", false);
+    let uids = async || {
+        let (binding, driver) = (bindings.get("one").await, drivers.get(&driver_name).await);
+        (binding.unwrap().uid(), driver.unwrap().uid())
+    };
+    let before = uids().await;
+    pair.put_manifests("web", &[binding("b"), driver(false)])
+        .await;
+    let work = pair.until("web", "Applied", "False").await;
+    let (_, reason, message) = condition(&work, 0, "Applied");
+    assert_eq!(reason, "AppliedManifestFailed");
+    assert!(
+        message.starts_with("Failed to apply manifest: ")
+            && message.contains("cannot change roleRef"),
+        "{message}"
+    );
+    assert_eq!(condition(&work, 1, "Applied").0, "True");
+    let after = uids().await;
+    assert_eq!(after.0, before.0, "nobody asked for another binding");
+    assert_ne!(after.1, before.1);
+    pair.delete("web").await;
+}
+
+/// One of them wrote last, and that is it.
+async fn works_that_disagree_do_not_chase_each_other(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    for work in ["first", "second"] {
+        pair.put_manifests(work, &[pair.map("shared", work)]).await;
+        pair.until_says(work, Of::Work, &ALL_IS_WELL).await;
+    }
+    let before = pair.applies().await;
+    // Something else happens to the object, and something to another: its repair shows that both have been seen.
+    let maps = pair.objects("v1", "ConfigMap", true);
+    pair.put_manifests("third", &[pair.map("marker", "1")])
+        .await;
+    pair.until_says("third", Of::Work, &ALL_IS_WELL).await;
+    let theirs = json!({"metadata": {"annotations": {"theirs": "1"}}});
+    pair.edit(&maps, "shared", &theirs).await;
+    pair.edit(&maps, "marker", &json!({"data": {"key": "wrong"}}))
+        .await;
+    pair.until_object("the marker to be repaired", &maps, "marker", |found| {
+        found["data"]["key"] == "1"
+    })
+    .await;
+    assert_eq!(pair.applies().await - before, 2, "the marker's two alone");
+    assert_eq!(pair.value_of("shared").await.as_deref(), Some("second"));
 }

@@ -161,6 +161,8 @@ async fn rule_conditions_are_gathered_on_the_work(lab: Arc<Lab>) {
     // A rule about what nobody can see has said something once, and now nobody knows.
     let mut read = rules.clone();
     read["updateStrategy"] = json!({"type": "ReadOnly"});
+    read["feedbackRules"] =
+        json!([{"type": "JSONPaths", "jsonPaths": [{"name": "key", "path": ".data.key"}]}]);
     let theirs: k8s_openapi::api::core::v1::ConfigMap =
         serde_json::from_value(pair.map("theirs", "1")).unwrap();
     let create = PostParams::default();
@@ -179,7 +181,13 @@ async fn rule_conditions_are_gathered_on_the_work(lab: Arc<Lab>) {
     pair.put("read", spec("2")).await;
     let work = pair.until("read", "Fine", "Unknown").await;
     let old = "Fine=True ConditionRuleEvaluated @old: Fine it is".to_owned();
-    assert!(lines(&work, Of::Manifest(0)).contains(&old), "{work:#?}");
+    let said = lines(&work, Of::Manifest(0));
+    assert!(said.contains(&old), "{said:#?}");
+    // So it is with values.
+    let synced = "StatusFeedbackSynced=True StatusFeedbackSynced: ".to_owned();
+    assert!(said.contains(&synced), "{said:#?}");
+    let value = serde_json::to_value(&manifests(&work)[0].status_feedback).unwrap();
+    assert_eq!(value["values"][0]["fieldValue"]["string"], "1");
 }
 
 async fn feedback_says_what_went_wrong(lab: Arc<Lab>) {

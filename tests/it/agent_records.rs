@@ -23,6 +23,7 @@ cases!(
     kubernetes:
         a_record_is_named_filled_and_labelled,
         a_deletion_looks_at_the_live_object,
+        what_is_only_created_is_adopted_as_it_is,
         the_last_rank_goes_first,
         a_renamed_object_is_there_before_the_old_one_goes,
         a_rule_keeps_exactly_what_it_names,
@@ -262,6 +263,31 @@ impl Pair {
         })
         .await;
     }
+}
+
+async fn what_is_only_created_is_adopted_as_it_is(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let stranger = pair.stranger().await;
+    let mut theirs = pair.map("theirs", "theirs");
+    theirs["metadata"]["ownerReferences"] = json!([stranger]);
+    let theirs: ConfigMap = serde_json::from_value(theirs).unwrap();
+    let create = PostParams::default();
+    let made = pair.maps().create(&create, &theirs).await.unwrap();
+    let create_only = pair.with_strategy("theirs", "ours", &json!({"type": "CreateOnly"}));
+    pair.put("web", create_only).await;
+    pair.until_says("web", Of::Work, &ALL_IS_WELL).await;
+    let found = pair.maps().get("theirs").await.unwrap();
+    assert_eq!((found.uid(), &found.data), (made.uid(), &made.data));
+    let record = pair.record_of("web").await;
+    let owners: Vec<_> = found
+        .owner_references()
+        .iter()
+        .map(|one| &*one.uid)
+        .collect();
+    let ours = record.uid().unwrap();
+    assert_eq!(owners, [stranger["uid"].as_str().unwrap(), &ours]);
+    pair.delete("web").await;
+    assert_eq!(pair.value_of("theirs").await, None);
 }
 
 async fn the_last_rank_goes_first(lab: Arc<Lab>) {

@@ -17,6 +17,7 @@ cases!(
     kubernetes:
         every_outcome_of_a_rule_has_its_words,
         the_hub_takes_no_rule_of_another_type,
+        a_rule_may_decide_what_available_means,
         jobs_and_pods_complete,
         each_attribute_comes_from_the_first_option_that_has_it,
         one_manifest_is_frozen_and_the_other_is_not,
@@ -124,6 +125,20 @@ async fn the_hub_takes_no_rule_of_another_type(lab: Arc<Lab>) {
     assert!(error.contains("Unsupported value: \"Magic\""), "{error}");
     let error = refused(json!({"condition": "", "type": "CEL"})).await;
     assert!(error.contains("conditionRules"), "{error}");
+}
+
+async fn a_rule_may_decide_what_available_means(lab: Arc<Lab>) {
+    let pair = Pair::start(&lab).await;
+    let rule = json!([{"condition": "Available", "type": "CEL", "celExpressions": ["object.data.key == '2'"]}]);
+    pair.put("web", pair.with_rules("one", &rule)).await;
+    let expected = [
+        HEALTHY[0],
+        HEALTHY[2],
+        "Available=False ConditionRuleEvaluated @now: Manifest is not Available",
+    ];
+    let work = pair.until_says("web", Of::Manifest(0), &expected).await;
+    let missing = "Available=False ResourcesNotAvailable @now: 1 of 1 resources are not available";
+    assert_eq!(lines(&work, Of::Work), [ALL_IS_WELL[0], missing]);
 }
 
 async fn jobs_and_pods_complete(lab: Arc<Lab>) {
