@@ -23,6 +23,7 @@ mod agent_election;
 mod agent_endpoints;
 mod agent_events;
 mod agent_executor;
+mod agent_fields;
 mod agent_ignored;
 mod agent_install;
 mod agent_kinds;
@@ -30,6 +31,7 @@ mod agent_outages;
 mod agent_pair;
 mod agent_process;
 mod agent_records;
+mod agent_removals;
 mod agent_report;
 mod agent_rule_rows;
 mod agent_rules;
@@ -77,7 +79,9 @@ fn main() -> ExitCode {
         agent_conditions::cases(),
         agent_rule_rows::cases(),
         agent_records::cases(),
+        agent_removals::cases(),
         agent_apply_rules::cases(),
+        agent_fields::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),
