@@ -30,7 +30,7 @@ pub struct Seen {
     pub is_deleting: bool,
     /// The entries that may be ours.
     entries: Vec<Entry>,
-    /// Everyone else's entries, as one number.
+    /// The entries of everyone else who may have changed the content, as one number.
     others: u64,
     /// When the last of them changed.
     others_time: i64,
@@ -67,6 +67,15 @@ impl Seen {
     pub fn of(meta: &ObjectMeta) -> Self {
         let written = meta.managed_fields.iter().flatten();
         let entries = written.filter(|entry| is_candidate(entry)).map(Entry::of);
+        let generation = meta.generation.filter(|generation| *generation > 0);
+        // Where there is a generation, it tells a new spec from a new status, so whoever reports status is no suspect.
+        let is_innocent = |entry: &ManagedFieldsEntry| generation.is_some() && is_status(entry);
+        let others: Vec<&ManagedFieldsEntry> = meta
+            .managed_fields
+            .iter()
+            .flatten()
+            .filter(|entry| !is_candidate(entry) && !is_innocent(entry))
+            .collect();
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
             resource_version: meta
@@ -74,20 +83,13 @@ impl Seen {
                 .as_deref()
                 .and_then(|version| version.parse().ok())
                 .unwrap_or(0),
-            generation: meta.generation.filter(|generation| *generation > 0),
+            generation,
             owners: meta.owner_references.clone().unwrap_or_default(),
             finalizers: meta.finalizers.clone().unwrap_or_default(),
             is_deleting: meta.deletion_timestamp.is_some(),
             entries: entries.collect(),
-            others: others(meta.managed_fields.as_deref().unwrap_or_default()),
-            others_time: meta
-                .managed_fields
-                .iter()
-                .flatten()
-                .filter(|entry| !is_candidate(entry))
-                .map(seconds)
-                .max()
-                .unwrap_or(0),
+            others: digest_of(&others),
+            others_time: others.into_iter().map(seconds).max().unwrap_or(0),
         }
     }
 
@@ -162,11 +164,15 @@ fn is_candidate(entry: &ManagedFieldsEntry) -> bool {
     manager.starts_with(AGENT_FIELD_MANAGER) && has_no_subresource(entry)
 }
 
-/// A number that changes when any entry but ours does. Only its equality matters, and only within this process.
-fn others(entries: &[ManagedFieldsEntry]) -> u64 {
+/// Whether an entry is about the status of a kind that keeps it apart from the rest.
+fn is_status(entry: &ManagedFieldsEntry) -> bool {
+    entry.subresource.as_deref() == Some("status")
+}
+
+/// A number that changes when any of the entries does. Only its equality matters, and only within this process.
+fn digest_of(entries: &[&ManagedFieldsEntry]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let foreign = entries.iter().filter(|entry| !is_candidate(entry));
-    for entry in foreign {
+    for entry in entries {
         (&entry.manager, &entry.operation, &entry.subresource).hash(&mut hasher);
         seconds(entry).hash(&mut hasher);
         if let Some(fields) = &entry.fields_v1 {

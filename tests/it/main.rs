@@ -13,7 +13,9 @@
     reason = "a test fails by panicking, tells its progress on stderr and reads its environment; a tool writes its transcripts"
 )]
 
+mod agent_apply_rules;
 mod agent_coalescing;
+mod agent_conditions;
 mod agent_content;
 mod agent_crashes;
 mod agent_credentials;
@@ -21,12 +23,17 @@ mod agent_election;
 mod agent_endpoints;
 mod agent_events;
 mod agent_executor;
+mod agent_fields;
 mod agent_ignored;
 mod agent_install;
 mod agent_kinds;
 mod agent_outages;
 mod agent_pair;
 mod agent_process;
+mod agent_records;
+mod agent_removals;
+mod agent_report;
+mod agent_rule_rows;
 mod agent_rules;
 mod agent_sharing;
 mod agent_strategies;
@@ -69,6 +76,12 @@ fn main() -> ExitCode {
         agent_install::cases(),
         agent_crashes::cases(),
         agent_outages::cases(),
+        agent_conditions::cases(),
+        agent_rule_rows::cases(),
+        agent_records::cases(),
+        agent_removals::cases(),
+        agent_apply_rules::cases(),
+        agent_fields::cases(),
         agent_rules::cases(),
         agent_sharing::cases(),
         agent_strategies::cases(),

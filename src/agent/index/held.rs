@@ -1,9 +1,10 @@
 //! One object that works hold: what has been seen of it, and whether it is still as we left it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{Observed, Sight, few::Few};
 use crate::agent::records::Heard;
@@ -11,6 +12,11 @@ use crate::spoke::{
     kinds::Kind,
     seen::{Author, Seen, Stamp},
 };
+
+/// How long after our own write one in our name within the same second may still come into sight: that second, and the
+/// time that a watch is behind. Later, what moves the generation and leaves no trace is somebody who scales the object,
+/// which the API server does not note while nobody owns the number of replicas.
+const SAME_SECOND: Duration = Duration::from_secs(5);
 
 pub(super) struct Held {
     pub(super) kind: Arc<Kind>,
@@ -43,6 +49,8 @@ pub(super) struct Holding {
 #[derive(Default)]
 struct Known {
     stamp: Option<Stamp>,
+    /// When the answer came that showed this stamp first; not known of what is on record.
+    since: Option<Instant>,
     is_drifted: bool,
 }
 
@@ -125,10 +133,11 @@ impl Held {
             let stamp = seen.stamp(author);
             self.see(seen);
             let known = self.authors.or_insert_with(author.clone(), Known::default);
-            *known = Known {
-                stamp,
-                is_drifted: false,
-            };
+            if known.stamp != stamp {
+                known.since = Some(Instant::now());
+            }
+            known.stamp = stamp;
+            known.is_drifted = false;
         }
         if self.in_flight.writes > 0 {
             return;
@@ -228,8 +237,11 @@ impl Known {
             (Some(ours), Some(theirs)) => {
                 ours.fields != theirs.fields
                     || theirs.time > ours.time
-                    || matches!(before, Sight::Present(before)
-                        if before.uid == seen.uid && seen.is_by_nobody_but(author, before))
+                    || self
+                        .since
+                        .is_some_and(|since| since.elapsed() < SAME_SECOND)
+                        && matches!(before, Sight::Present(before)
+                            if before.uid == seen.uid && seen.is_by_nobody_but(author, before))
             }
             (Some(_), None) => true,
             (None, _) => false,

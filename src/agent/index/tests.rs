@@ -79,6 +79,15 @@ fn beside(mut meta: ObjectMeta, manager: &str) -> ObjectMeta {
     meta
 }
 
+/// The same object with a status that its controller writes.
+fn reported(meta: ObjectMeta) -> ObjectMeta {
+    let mut meta = beside(meta, "controller");
+    let entries = meta.managed_fields.iter_mut().flatten();
+    let theirs = entries.last().expect("it has just been put there");
+    theirs.subresource = Some("status".into());
+    meta
+}
+
 /// An index with one object, applied by one work, its watch up to date.
 fn applied() -> Index {
     applied_as(&meta(10, &json!({"f:a": {}, "f:b": {}}), 100))
@@ -142,6 +151,22 @@ fn a_field_taken_from_us_is_drift_and_anything_else_is_noise() {
             },
             true,
         ),
+        (
+            "the same, while its controller reports status",
+            ObjectMeta {
+                generation: Some(2),
+                ..reported(meta(11, &ours, 100))
+            },
+            true,
+        ),
+        (
+            "a controller that reports status",
+            ObjectMeta {
+                generation: Some(1),
+                ..reported(meta(11, &ours, 100))
+            },
+            false,
+        ),
         ("a field of ours", meta(11, &json!({"f:b": {}}), 100), true),
         ("a write in our name", meta(11, &ours, 101), true),
         (
@@ -167,6 +192,21 @@ fn a_field_taken_from_us_is_drift_and_anything_else_is_noise() {
         assert_eq!(index.view("web", &key()).is_drifted, is_drift, "{what}");
         assert_eq!(awake.works.is_empty(), !is_drift, "{what}");
     }
+}
+
+/// An autoscaler changes what nobody owns, and the API server does not say who it was.
+#[tokio::test(start_paused = true)]
+async fn what_leaves_no_trace_is_noise_once_our_second_is_over() {
+    let ours = json!({"f:a": {}, "f:b": {}});
+    let shown = |version, generation| ObjectMeta {
+        generation: Some(generation),
+        ..meta(version, &ours, 100)
+    };
+    let mut index = applied_as(&shown(10, 1));
+    tokio::time::advance(std::time::Duration::from_secs(5)).await;
+    let awake = index.appeared(&kind(), &key(), &shown(11, 2), None);
+    assert_eq!(awake, Awake::default());
+    assert!(!index.view("web", &key()).is_drifted);
 }
 
 #[test]
