@@ -114,7 +114,7 @@ impl<'a> Desired<'a> {
     /// Whose entries on the object are ours.
     pub fn author(&self) -> Author {
         Author {
-            manager: self.field_manager().to_owned(),
+            manager: self.field_manager().into(),
             is_patching: self.is_pod() || !self.kind.is_patchable,
         }
     }

@@ -73,7 +73,7 @@ mod tests {
                 sight,
                 heard: asked.map(|asked| Heard {
                     asked: asked.to_owned(),
-                    manager: String::new(),
+                    manager: "".into(),
                     note: String::new(),
                 }),
                 is_drifted,

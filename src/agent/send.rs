@@ -58,7 +58,7 @@ impl Agent {
         let heard = answer.as_ref().ok().map(|sent| {
             let heard = Heard {
                 asked: asked.to_owned(),
-                manager: desired.field_manager().to_owned(),
+                manager: desired.field_manager().into(),
                 note: sent.note.clone(),
             };
             (heard, &sent.meta)

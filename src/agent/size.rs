@@ -51,11 +51,11 @@ fn annotations(planned: &Records) -> usize {
     let mark = Mark {
         heard: Heard {
             asked: "0".repeat(12),
-            manager: AGENT_FIELD_MANAGER.to_owned(),
+            manager: AGENT_FIELD_MANAGER.into(),
             note: String::new(),
         },
         stamp: Stamp {
-            fields: "0".repeat(12),
+            fields: u64::MAX >> 16,
             time: 1_000_000_000,
         },
     };

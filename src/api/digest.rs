@@ -33,6 +33,14 @@ impl Digest {
     }
 }
 
+impl Digest {
+    /// The first six bytes as a number, for where many are kept.
+    pub fn number(&self) -> u64 {
+        let bytes = self.0[..6].iter();
+        bytes.fold(0, |number, byte| (number << 8) | u64::from(*byte))
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&base16ct::lower::encode_string(&self.0))

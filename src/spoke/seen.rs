@@ -4,7 +4,11 @@
 //! `managedFields`. A digest of our entry, kept from the answer to our last apply, therefore shows drift without a look
 //! at the object itself.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    borrow::Cow,
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::Deref,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     ManagedFieldsEntry, ObjectMeta, OwnerReference,
@@ -37,26 +41,48 @@ pub struct Seen {
 }
 
 /// Our entry in `managedFields`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// The first twelve hex digits of the digest of the fields we own.
-    pub fields: String,
+    /// The beginning of the digest of the fields we own.
+    pub fields: u64,
     /// When the entry last changed, to the second.
     pub time: i64,
+}
+
+/// A name by which fields are owned. Nearly always it is the one that needs no memory of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldManager(Cow<'static, str>);
+
+impl From<&str> for FieldManager {
+    fn from(name: &str) -> Self {
+        Self(if name == AGENT_FIELD_MANAGER {
+            Cow::Borrowed(AGENT_FIELD_MANAGER)
+        } else {
+            Cow::Owned(name.to_owned())
+        })
+    }
+}
+
+impl Deref for FieldManager {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }
 
 /// Whose entries are ours.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Author {
     /// The field manager.
-    pub manager: String,
+    pub manager: FieldManager,
     /// Whether what it wrote without applying counts, too: Pods are changed by patches, and some kinds only whole.
     pub is_patching: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
-    manager: String,
+    manager: FieldManager,
     is_apply: bool,
     stamp: Stamp,
 }
@@ -100,10 +126,10 @@ impl Seen {
             .iter()
             .filter(|entry| entry.manager == author.manager)
             .filter(|entry| entry.is_apply || author.is_patching);
-        let mut stamp = entries.next()?.stamp.clone();
+        let mut stamp = entries.next()?.stamp;
         for entry in entries {
-            let both = format!("{}{}", stamp.fields, entry.stamp.fields);
-            stamp.fields = Digest::of_bytes(both.as_bytes()).short();
+            let both = [stamp.fields, entry.stamp.fields].map(u64::to_be_bytes);
+            stamp.fields = Digest::of_bytes(both.as_flattened()).number();
             stamp.time = stamp.time.max(entry.stamp.time);
         }
         Some(stamp)
@@ -135,7 +161,7 @@ impl Author {
     /// A field manager that applies.
     pub fn applying(manager: &str) -> Self {
         Self {
-            manager: manager.to_owned(),
+            manager: manager.into(),
             is_patching: false,
         }
     }
@@ -148,10 +174,10 @@ impl Entry {
             .as_ref()
             .map_or(Digest::of_bytes(b""), |fields| Digest::of_json(&fields.0));
         Self {
-            manager: entry.manager.clone().unwrap_or_default(),
+            manager: entry.manager.as_deref().unwrap_or_default().into(),
             is_apply: is_apply(entry),
             stamp: Stamp {
-                fields: fields.short(),
+                fields: fields.number(),
                 time: seconds(entry),
             },
         }

@@ -87,7 +87,7 @@ impl Held {
     pub(super) fn left(&mut self, author: &Author, stamp: Option<&Stamp>) {
         let known = self.authors.or_insert_with(author.clone(), Known::default);
         if known.stamp.is_none() {
-            known.stamp = stamp.cloned();
+            known.stamp = stamp.copied();
         }
     }
 

@@ -30,7 +30,7 @@ use crate::{
     spoke::{
         cluster::ObjectKey,
         kinds::Kind,
-        seen::{Author, Seen},
+        seen::{Author, FieldManager, Seen},
     },
     status::{Feedback, Rules},
 };
@@ -181,7 +181,7 @@ impl Index {
     }
 
     /// The field manager that a work has written an object by before, if it is another one now and nobody else's.
-    pub fn former(&self, work: &str, key: &ObjectKey) -> Option<String> {
+    pub fn former(&self, work: &str, key: &ObjectKey) -> Option<FieldManager> {
         let held = self.objects.get(key)?;
         let holding = held.works.get(work)?;
         let former = &holding.heard.as_ref()?.manager;

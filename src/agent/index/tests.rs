@@ -471,7 +471,7 @@ fn an_object_takes_little_memory() {
     });
     let bytes = used.bytes_current / i64::try_from(OBJECTS).unwrap();
     assert!(
-        (1..=1_500).contains(&bytes),
+        (1..=1_300).contains(&bytes),
         "{bytes} bytes for each object"
     );
 }

@@ -13,7 +13,10 @@ use crate::{
         wellknown::AGENT_FIELD_MANAGER,
         work::applied::{AppliedManifestWork, AppliedResource},
     },
-    spoke::{cluster::ObjectKey, seen::Stamp},
+    spoke::{
+        cluster::ObjectKey,
+        seen::{FieldManager, Stamp},
+    },
 };
 
 /// Annotation with the objects that are about to be written.
@@ -53,7 +56,7 @@ pub struct Heard {
     /// The digest of what was asked for.
     pub asked: String,
     /// The field manager it was written by.
-    pub manager: String,
+    pub manager: FieldManager,
     /// What there is to say about it beyond its success; usually nothing.
     pub note: String,
 }
@@ -178,7 +181,7 @@ fn object_at(place: &str, name: String) -> Option<(ObjectKey, String)> {
 /// more to say.
 fn mark_text(mark: &Mark) -> String {
     let Mark { heard, stamp } = mark;
-    let text = format!("{} {} {}", heard.asked, stamp.fields, stamp.time);
+    let text = format!("{} {:x} {}", heard.asked, stamp.fields, stamp.time);
     match (&*heard.manager, &*heard.note) {
         (AGENT_FIELD_MANAGER, "") => text,
         (manager, "") => format!("{text} {manager}"),
@@ -188,11 +191,11 @@ fn mark_text(mark: &Mark) -> String {
 
 fn parse_mark(text: &str) -> Option<Mark> {
     let mut parts = text.splitn(5, ' ').map(str::to_owned);
-    let (asked, fields) = (parts.next()?, parts.next()?);
+    let asked = parts.next()?;
+    let fields = u64::from_str_radix(&parts.next()?, 16).ok()?;
     let time = parts.next()?.parse().ok()?;
-    let manager = parts
-        .next()
-        .unwrap_or_else(|| AGENT_FIELD_MANAGER.to_owned());
+    let manager = parts.next();
+    let manager = manager.as_deref().unwrap_or(AGENT_FIELD_MANAGER).into();
     let note = parts.next().unwrap_or_default();
     Some(Mark {
         heard: Heard {
@@ -224,7 +227,7 @@ mod tests {
                 note: note.into(),
             },
             stamp: Stamp {
-                fields: "bbb".into(),
+                fields: 0xbbb,
                 time: 42,
             },
         };
